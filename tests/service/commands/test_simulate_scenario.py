@@ -61,9 +61,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def simulate(*args: str) -> int:
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["kubestow", "simulate", *args])
-        main()
+        with pytest.raises(SystemExit) as ended:
+            main()
     assert isinstance(ended.value.code, int)
     return ended.value.code
 
@@ -103,7 +104,7 @@ def test_files_are_added_to_the_cluster(folder: Path, capsys: pytest.CaptureFixt
     assert [pod.node for pod in report.pods if pod.owner == "huge"] == ["big"]
 
 
-@pytest.mark.parametrize("version", ["v1.17", "v1.20"])
+@pytest.mark.parametrize("version", ["v1.9", "v1.17", "v1.20"])
 @pytest.mark.usefixtures("folder")
 def test_an_older_scheduler_plays_it(version: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert simulate("--scenario", "small.yaml", "--compatibility", version) == 0
@@ -171,7 +172,8 @@ def test_a_template_is_written_and_plays(capsys: pytest.CaptureFixture[str]) -> 
         (("--until", "-1h"), '--until is "-1h", expected more than 0'),
         (("--limit", "5"), "--limit is for one placement; with --scenario use --until"),
         (("--drain", "node-0"), "a scenario has actions for this"),
-        (("--compatibility", "v1.9"), "--scenario needs a scheduler with plugins"),
+        (("--compatibility", "v1.9", "--config", "c"), "--config and --percentage-of-nodes"),
+        (("--policy-configmap", "p", "--compatibility", "v1.9"), "--policy-config-file"),
         (("--trace", "csv"), "--scenario and --trace exclude each other"),
         (("--policy-config-file", "p"), "flags of older schedulers need --compatibility"),
     ],

@@ -14,7 +14,7 @@ from kubestow.engine.profiles import Registry
 from kubestow.service.logging import warnings_on_stderr
 from kubestow.service.output import duration_text, run_bar, stderr
 from kubestow.simulator.results import RunResult
-from kubestow.simulator.scenario.run import run_scenario
+from kubestow.simulator.scenario.run import MakeCluster, run_scenario
 from kubestow.simulator.scenario.scenario import Progress, Scenario
 
 
@@ -27,6 +27,7 @@ def play(
     seed: int | None = None,
     record: Path | None = None,
     factory: type[SchedulerFactory] = SchedulerFactory,
+    make_cluster: MakeCluster | None = None,
 ) -> RunResult:
     """The result; after Ctrl-C as far as the run had come, after a second one KeyboardInterrupt.
 
@@ -53,6 +54,7 @@ def play(
             stop=stop,
             record=record,
             factory=factory,
+            make_cluster=make_cluster,
         )
     took_s = clock.monotonic_s() - started_s
     played = duration_text(result.virtual_duration_s)

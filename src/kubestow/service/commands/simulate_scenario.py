@@ -32,6 +32,7 @@ from kubestow.simulator.input.changes import InputChanges
 from kubestow.simulator.reports.files import check_reports, report_of
 from kubestow.simulator.results import RunResult
 from kubestow.simulator.scenario.reading import read_scenario
+from kubestow.simulator.scenario.run import MakeCluster
 from kubestow.simulator.scenario.scenario import Scenario
 from kubestow.simulator.scenario.source import parse_seconds
 
@@ -44,6 +45,8 @@ class _Scheduler(NamedTuple):
     registry: Registry
     gates: FeatureGates = DEFAULT_GATES
     factory: type[SchedulerFactory] = SchedulerFactory
+    # Of v1.9, which has no plugins.
+    make_cluster: MakeCluster | None = None
 
 
 def simulate_scenario(request: SimulateRequest) -> int:
@@ -65,6 +68,7 @@ def simulate_scenario(request: SimulateRequest) -> int:
         seed=request.seed,
         record=request.record,
         factory=scheduler.factory,
+        make_cluster=scheduler.make_cluster,
     )
     report = report_of(result)
     print_run(report, request.output, has_headers=request.has_headers)
@@ -84,10 +88,14 @@ def _check(request: SimulateRequest) -> None:
             "--cordon, --drain, --add-nodes, --remove-pods and --reschedule change the cluster of "
             "one placement; a scenario has actions for this"
         )
-    if request.compatibility is Compatibility.V1_9:
+    is_v1_9 = request.compatibility is Compatibility.V1_9
+    if is_v1_9 and (request.config_file is not None or request.percentage is not None):
         raise InputError(
-            "--scenario needs a scheduler with plugins: --compatibility v1.17 or later"
+            "--config and --percentage-of-nodes-to-score are newer than v1.9; "
+            "give a Policy with --policy-config-file"
         )
+    if request.algorithm.policy_configmap:
+        raise InputError("a scenario reads no ConfigMap: give the Policy with --policy-config-file")
     if request.record is not None and not is_today:
         raise InputError("--record needs the scheduler of today: leave out --compatibility")
     if is_today and request.algorithm != AlgorithmOptions():
@@ -100,11 +108,17 @@ def _scheduler(request: SimulateRequest) -> _Scheduler:
         gates = checked_gates(request.feature_gates)
         return _Scheduler(with_percentage(config, request), registry, gates)
     # Imported here, like all legacy code: only when an older version is to run.
-    from kubestow.service.commands.legacy import older_edition, older_plugins_config
+    from kubestow.service.commands.legacy import (
+        older_edition,
+        older_plugins_config,
+        v1_9_cluster,
+    )
 
     version = request.compatibility
     gates = parse_older_gates(version, request.feature_gates)
     older = OlderOptions(version=version, algorithm=request.algorithm, gates=gates)
+    if version is Compatibility.V1_9:
+        return _Scheduler(SchedulerConfig(), {}, make_cluster=v1_9_cluster(older))
     edition = older_edition(version)
     config, registry = older_plugins_config(request.config_file, older, edition, ())
     config = with_percentage(config, request)
