@@ -4,13 +4,15 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import kubestow
-from kubestow import FrozenDecision, InputError, load_cluster, simulate
+from kubestow import FrozenDecision, InputError, LoadedCluster, load_cluster, simulate
 from kubestow.library import __all__ as offered
+from kubestow.plugin import PluginError, PodInfo, Status
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -74,6 +76,91 @@ def test_a_placed_pod_is_tried_again() -> None:
 def test_a_pod_that_is_not_there_is_an_input_error(call: str) -> None:
     with pytest.raises(InputError, match='there is no pod "nothing"'):
         getattr(load_cluster(EXAMPLES), call)("nothing")
+
+
+class Places:
+    """Has a number of places on each node: Reserve takes one, and refuses where none is left."""
+
+    name: ClassVar[str] = "Places"
+    args_type: ClassVar[None] = None
+
+    def __init__(self, args: Any, handle: Any) -> None:
+        self.taken: list[tuple[str, str]] = []
+        self.undone: list[str] = []
+
+    def reserve(self, state: Any, pod: PodInfo, node_name: str) -> Status | None:
+        if len(self.taken) == 2:
+            return Status.unschedulable("no place is left")
+        if "broken" in pod.name:
+            raise RuntimeError("a fault")
+        self.taken.append((pod.key, node_name))
+        return None
+
+    def unreserve(self, state: Any, pod: PodInfo, node_name: str) -> None:
+        self.undone.append(pod.name)
+
+
+@pytest.fixture
+def placing(tmp_path: Path) -> LoadedCluster:
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        f"profiles: [{{plugins: {{multiPoint: {{enabled: [{{name: '{__name__}:Places'}}]}}}}}}]\n"
+    )
+    sys.modules.setdefault(__name__, sys.modules[Places.__module__])
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    node["status"] = {"allocatable": {"cpu": "3", "memory": "1Gi", "pods": "9"}}
+    return load_cluster(node, pod_manifest("first"), config=config)
+
+
+def pod_manifest(name: str, cpu: str = "1") -> dict[str, Any]:
+    containers = [{"name": "c", "image": "i", "resources": {"limits": {"cpu": cpu}}}]
+    metadata = {"name": name}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"containers": containers},
+    }
+
+
+def test_pods_are_placed_one_after_the_other(placing: LoadedCluster) -> None:
+    assert placing.place("first") == "n"
+    assert placing.waiting_pods == []
+    assert placing.place(pod_manifest("large", cpu="2500m")) == ""
+    assert placing.pods == ["default/first"]
+    assert placing.place(pod_manifest("second")) == "n"
+    assert placing.pods == ["default/first", "default/second"]
+    plugin = placing.plugin("Places")
+    assert isinstance(plugin, Places)
+    assert plugin.taken == [("default/first", "n"), ("default/second", "n")]
+
+
+def test_a_pod_that_is_not_reserved_takes_nothing(placing: LoadedCluster) -> None:
+    placing.place("first")
+    placing.place(pod_manifest("second", cpu="1m"))
+    assert placing.place(pod_manifest("third", cpu="1900m")) == ""
+    plugin = placing.plugin("Places")
+    assert isinstance(plugin, Places)
+    assert plugin.undone == ["third"]
+    plugin.taken.clear()
+    assert placing.place(pod_manifest("fourth", cpu="1900m")) == "n"
+
+
+def test_what_cannot_be_placed_is_an_error(placing: LoadedCluster) -> None:
+    with pytest.raises(PluginError, match="a fault"):
+        placing.place(pod_manifest("broken"))
+    placing.place("first")
+    with pytest.raises(InputError, match='pod "first" is on "n" already'):
+        placing.place("first")
+    with pytest.raises(InputError, match='there is a pod "default/first" already'):
+        placing.place(pod_manifest("first"))
+    with pytest.raises(InputError, match='has a plugin "Nothing"'):
+        placing.plugin("Nothing")
+    foreign = pod_manifest("foreign")
+    foreign["spec"]["schedulerName"] = "other"
+    with pytest.raises(InputError, match='no profile has the schedulerName "other"'):
+        placing.place(foreign)
 
 
 def test_simulate_reports_every_attempt() -> None:

@@ -36,6 +36,9 @@ class KubestowError(Exception):
 class InputError(KubestowError):
     """User input that cannot be used; the message says what, where and what to do."""
 
+    # The field of a form that is wrong, where the input is one.
+    where = ""
+
 
 class DecodeError(InputError):
     """An object or file that does not decode; the message names file, object, field and value."""

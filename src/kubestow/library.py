@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from kubestow.api.decode import convert
 from kubestow.api.files import Document, load_documents
 from kubestow.api.meta import JsonObject
-from kubestow.api.pod import Pod, is_assigned
+from kubestow.api.pod import DEFAULT_SCHEDULER_NAME, Pod, is_assigned
+from kubestow.apiserver.writes.defaults import apply_defaults
 from kubestow.clock import SystemClock
 from kubestow.config.decoding import load_config
 from kubestow.config.feature_gates import FeatureGates, parse_gates
@@ -20,12 +22,13 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config
 from kubestow.engine.decision import Decision
 from kubestow.engine.frozen_decision import FrozenDecision
-from kubestow.errors import InputError
+from kubestow.errors import InputError, PluginError
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Explanation
 from kubestow.explain.pod import explain_pod
 from kubestow.explain.suggestions import find_suggestions
 from kubestow.explain.unplaced import unplaced
+from kubestow.framework.plugin import Plugin
 from kubestow.plugins.loading import LoadedPlugins, load_plugins
 from kubestow.plugins.registry import REGISTRY
 from kubestow.simulator.defaults import LIMIT_S
@@ -68,7 +71,7 @@ Source = str | Path | JsonObject
 
 
 class LoadedCluster:
-    """The nodes, pods and other objects of a cluster at one moment; nothing changes them."""
+    """The nodes, pods and other objects of a cluster at one moment; only `place` changes them."""
 
     def __init__(self, cluster: StillCluster) -> None:
         self._cluster = cluster
@@ -122,6 +125,41 @@ class LoadedCluster:
         assert isinstance(waiting, Pod)
         with self._cluster.changed(waiting, *others):
             return self._cluster.decide(waiting).freeze()
+
+    def place(self, pod: str | JsonObject) -> str:
+        """Place one pod, of the cluster or a new one given as an object; return its node.
+
+        Reserve of the plugins runs, and the pod is counted on its node from then on; Permit and
+        binding are left out, and no pod is evicted. Returns "" if the pod fits nowhere, which
+        changes nothing. Raises InputError if the pod is not one that waits, or another scheduler
+        places it, and PluginError if the attempt fails.
+        """
+        found = self._pod(pod) if isinstance(pod, str) else self._new_pod(pod)
+        if is_assigned(found):
+            raise InputError(f'pod "{found.metadata.name}" is on "{found.spec.node_name}" already')
+        if self._cluster.profile_of(found) is None:
+            raise InputError(f'no profile has the schedulerName "{found.spec.scheduler_name}"')
+        decision = self._cluster.place(found)
+        if decision.status is not None and not decision.status.is_rejected:
+            raise PluginError(decision.message)
+        return decision.node_name
+
+    def plugin(self, name: str, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Plugin:
+        """The plugin of this name that a profile has, to read what it keeps. Raises InputError."""
+        profile = self._cluster.scheduler.profiles.get(scheduler_name)
+        found = None if profile is None else profile.plugins.get(name)
+        if found is None:
+            raise InputError(f'no profile "{scheduler_name}" has a plugin "{name}"')
+        return found
+
+    def _new_pod(self, manifest: JsonObject) -> Pod:
+        pod = convert(Pod, apply_defaults(manifest))
+        namespace, name = pod.metadata.namespace or "default", pod.metadata.name
+        if self._cluster.objects.pods.get(namespace, name) is not None:
+            raise InputError(f'there is a pod "{namespace}/{name}" already')
+        uid = pod.metadata.uid or f"{namespace}/{name}"
+        metadata = msgspec.structs.replace(pod.metadata, namespace=namespace, uid=uid)
+        return msgspec.structs.replace(pod, metadata=metadata)
 
     def _pod(self, key: str) -> Pod:
         namespace, slash, name = key.rpartition("/")

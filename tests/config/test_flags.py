@@ -19,6 +19,7 @@ misc master
 misc attempt-budget 10s
 misc record
 misc record-size-mib 512
+misc page false
 secure-serving bind-address 0.0.0.0
 secure-serving secure-port 10259
 secure-serving disable-http2-serving false

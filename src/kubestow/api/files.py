@@ -83,6 +83,19 @@ def load_documents(
     return documents
 
 
+def documents_in(raw: bytes, *, name: str) -> list[Document]:
+    """All objects in a text, as `load_documents` reads those of a file of this name."""
+    documents: list[Document] = []
+    for number, value in enumerate(_parse(name, raw), start=1):
+        if value is None:
+            continue
+        try:
+            documents += _objects_of(value, f"{name}#{number}")
+        except DecodeError as error:
+            raise DecodeError(f"{error}{_line_text(raw, number)}") from error
+    return documents
+
+
 def _objects_of(value: object, source: str) -> list[Document]:
     documents = list(_flatten(value, source))
     for document in documents:

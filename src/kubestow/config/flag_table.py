@@ -73,6 +73,15 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "kube-scheduler does not have this flag.",
     ),
     Flag(
+        Section.MISC,
+        "page",
+        BOOL,
+        False,
+        "Serve a page on the secure port, below /page/, that shows nodes, pods and attempts. It "
+        "changes nothing, and needs the rights of /metrics for its own path. kube-scheduler does "
+        "not have this flag.",
+    ),
+    Flag(
         Section.SECURE_SERVING,
         "bind-address",
         IP,

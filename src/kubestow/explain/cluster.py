@@ -10,7 +10,7 @@ Objects can be changed for a while:
         decision = cluster.decide(smaller_pod)
 
 A change costs the rows that it touches. Afterwards everything is as before, also the order of nodes
-and of the pods on them, by which ties are broken.
+and of the pods on them, by which ties are broken. `place` is for those that stay.
 """
 
 from collections.abc import Coroutine, Generator, Iterable
@@ -30,13 +30,15 @@ from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.resources import RESOURCE_CLAIM_TEMPLATES
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.engine.decision import Decision
+from kubestow.engine.decision import CLEAR_NOMINATION, Decision
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.listeners import DecisionListener
+from kubestow.engine.placing import as_misfit
 from kubestow.engine.profiles import Registry
 from kubestow.engine.tasks import BackgroundTasks
 from kubestow.framework.handle import NoEvents
 from kubestow.framework.profile import Profile
+from kubestow.framework.runner import run_reserve, run_unreserve
 from kubestow.plugins.registry import REGISTRY
 
 T = TypeVar("T", bound=ApiObject)
@@ -118,6 +120,29 @@ class StillCluster:
         decider = self.scheduler.decider
         decider.next_start_index = start_index
         return decider.decide(profile, PodInfo(pod))
+
+    def place(self, pod: Pod) -> Decision:
+        """Decide for a pod, and count it on the node that is found from then on.
+
+        Reserve of the plugins runs, and if it fails Unreserve, which leaves the cluster as it was.
+        Permit and binding are left out. The pod need not be in the cluster before.
+        """
+        decision = self.decide(pod)
+        if not decision.is_scheduled:
+            return decision
+        profile, state, node_name = self.profile_of(pod), decision.state, decision.node_name
+        assert profile is not None, pod.spec.scheduler_name
+        before = self._before(pod)
+        placed = decision.pod.assigned_to(node_name)
+        # As the scheduler does it: plugins reserve for a pod that is on its node already.
+        self._put_pod(placed)
+        status = run_reserve(profile, state, placed, node_name)
+        if status is not None:
+            run_unreserve(profile, state, placed, node_name)
+            self._put_back(before)
+            decision.node_name = ""
+            decision.fail(as_misfit(node_name, status), CLEAR_NOMINATION)
+        return decision
 
     # --- changes ---
 

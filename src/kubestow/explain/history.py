@@ -81,7 +81,7 @@ class AttemptHistory:
     def _keep(self, decision: FrozenDecision, attempts: int) -> None:
         key = decision.pod.key
         self._forget(key)
-        kept = KeptAttempt(decision, self._clock.now_ns(), attempts, _value_count(decision))
+        kept = KeptAttempt(decision, self._clock.now_ns(), attempts, value_count(decision))
         self._kept[key] = kept
         self._value_count += kept.value_count
         while len(self._kept) > PODS_MAX or (
@@ -96,7 +96,8 @@ class AttemptHistory:
             self._value_count -= old.value_count
 
 
-def _value_count(decision: FrozenDecision) -> int:
+def value_count(decision: FrozenDecision) -> int:
+    """Verdicts and scores in a frozen decision."""
     rows = len(decision.feasible) + len(decision.absent.nodes)
     rows += sum(len(group.nodes) for group in decision.rejected)
     return rows + 3 * len(decision.scores) * len(decision.feasible)

@@ -137,6 +137,8 @@ class SchedulingQueue:
         self._backing_off, self._left_over = Occupancy(self._backoff), Occupancy(self._parked)
         self._in_flight = InFlight(metrics=metrics)
         self.nominator = Nominator(find=self._find_pod_info, pod_lister=pod_lister)
+        # Called with the key of each pod that was put somewhere else; must not call back.
+        self.on_moved: Callable[[str], None] | None = None
         self._is_closed = False
         self._poppable = asyncio.Event()
         self._timers: list[asyncio.Task[None]] = []
@@ -458,6 +460,8 @@ class SchedulingQueue:
             return False
         if queued_pod.has_rejectors:
             self._count_rejectors(queued_pod, -1)
+        if self.on_moved is not None:
+            self.on_moved(queued_pod.key)
         return True
 
     def _refuse_if_present(self, queued_pod: QueuedPod) -> None:
@@ -557,8 +561,7 @@ class SchedulingQueue:
         elif place is Place.BACKOFF:
             is_moved = self._move_to_backoff(queued_pod, label)
         else:
-            self._parked.put(queued_pod, label)
-            self._left_over.added()
+            self._park(queued_pod, label)
             return place
         return place if is_moved else Place.UNSCHEDULABLE
 
@@ -580,6 +583,8 @@ class SchedulingQueue:
         self._parked.discard(key)
         self._backoff.discard(key)
         self._active.add(queued_pod, label)
+        if self.on_moved is not None:
+            self.on_moved(key)
         if label in _NOMINATING_LABELS:
             self.nominator.add(queued_pod.pod_info.pod)
         return True
@@ -593,12 +598,19 @@ class SchedulingQueue:
         if self._backoff.add(queued_pod):
             self._metrics.incoming(BACKOFF, label)
         self._backing_off.added()
+        if self.on_moved is not None:
+            self.on_moved(queued_pod.key)
         return True
 
     def _park_gated(self, queued_pod: QueuedPod, label: str) -> None:
         queued_pod.was_flushed_from_unschedulable = False
+        self._park(queued_pod, label)
+
+    def _park(self, queued_pod: QueuedPod, label: str) -> None:
         self._parked.put(queued_pod, label)
         self._left_over.added()
+        if self.on_moved is not None:
+            self.on_moved(queued_pod.key)
 
     def _activate(self, pod: Pod) -> bool:
         key = key_of(pod)

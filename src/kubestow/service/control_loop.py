@@ -62,17 +62,14 @@ class SharedLoop:
         return None  # A loop that can be asked moves.
 
 
-class ControlThread:
-    """A control loop in a thread of its own. Made on the scheduler's loop."""
+class LoopThread:
+    """A loop in a thread of its own, in real time. Made on the scheduler's loop."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, name: str) -> None:
         self._scheduler = asyncio.get_running_loop()
         self._loop = asyncio.new_event_loop()
-        self._watchdog = Watchdog(clock)
-        self._beat = self._scheduler.create_task(self._watchdog.beat())
-        self._thread = threading.Thread(target=self._work, name="control", daemon=True)
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
-        self.spawn(self._watchdog.watch())
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         return await _run_on(self._loop, work)
@@ -80,11 +77,8 @@ class ControlThread:
     async def run_on_scheduler(self, work: Coroutine[Any, Any, T]) -> T:
         return await _run_on(self._scheduler, work)
 
-    def stall(self) -> str | None:
-        return self._watchdog.error()
-
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Start work on the control loop without waiting for it. For any thread and signals."""
+        """Start work on this loop without waiting for it. For any thread and signals."""
         asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def post(self, function: Callable[[], None]) -> None:
@@ -92,7 +86,6 @@ class ControlThread:
 
     def close(self) -> None:
         """End the thread; what still runs there is cancelled."""
-        self._beat.cancel()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
@@ -106,6 +99,23 @@ class ControlThread:
             self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
         finally:
             self._loop.close()
+
+
+class ControlThread(LoopThread):
+    """The control loop, which also finds out whether the scheduler's loop moves."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__("control")
+        self._watchdog = Watchdog(clock)
+        self._beat = self._scheduler.create_task(self._watchdog.beat())
+        self.spawn(self._watchdog.watch())
+
+    def stall(self) -> str | None:
+        return self._watchdog.error()
+
+    def close(self) -> None:
+        self._beat.cancel()
+        super().close()
 
 
 async def _run_on(target: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:

@@ -137,6 +137,8 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     # The file of a recording; empty for none.
     record: str
     record_bytes_max: int
+    # Whether the page is served.
+    page: bool
     serving: ServingOptions
     authentication: AuthenticationOptions
     authorization: AuthorizationOptions
@@ -181,6 +183,7 @@ def parse_options(
         attempt_budget=flags.duration("attempt-budget"),
         record=flags.text("record"),
         record_bytes_max=flags.number("record-size-mib") << 20,
+        page=flags.switch("page"),
         serving=ServingOptions.of(flags),
         authentication=AuthenticationOptions.of(flags),
         authorization=AuthorizationOptions.of(flags),
@@ -286,6 +289,7 @@ def _option_errors(flags: ParsedFlags, gates: FeatureGates, versions: _Versions)
         *_metrics_errors(flags),
         *_budget_errors(flags),
         *_recording_errors(flags),
+        *_page_errors(flags),
     ]
 
 
@@ -299,6 +303,12 @@ def _budget_errors(flags: ParsedFlags) -> list[str]:
 def _recording_errors(flags: ParsedFlags) -> list[str]:
     size_mib = flags.number("record-size-mib")
     return [] if size_mib > 0 else [f"--record-size-mib {size_mib} must be 1 or more"]
+
+
+def _page_errors(flags: ParsedFlags) -> list[str]:
+    if flags.switch("page") and not flags.number("secure-port"):
+        return ["--page needs the port that --secure-port 0 turns off"]
+    return []
 
 
 def _serving_errors(flags: ParsedFlags) -> list[str]:

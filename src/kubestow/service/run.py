@@ -34,6 +34,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import write_config
 from kubestow.engine.bind import BindPermission
 from kubestow.engine.edition import TODAY, Edition
+from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.errors import CacheCorruptedError, ConfigError
@@ -50,7 +51,11 @@ from kubestow.service.debugger import CacheDebugger
 from kubestow.service.leadership import Leadership
 from kubestow.service.metrics.process_metrics import ComponentMetrics, ProcessMetrics
 from kubestow.service.options import SchedulerOptions
+from kubestow.service.page_facts import page_facts
+from kubestow.service.serving.page_site import PageSource
 from kubestow.service.serving.serving import Serving
+from kubestow.web.follower import FollowedParts, PageFollower
+from kubestow.web.protocol import Leader
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +96,8 @@ class ServiceProcess(ABC):
         called when the caches are filled and scheduling begins. `configz` is what that page shows,
         by default the configuration.
         """
+        if options.page and options.older.version is not Compatibility.TODAY:
+            raise ConfigError("--page needs the scheduler of today: leave out --compatibility")
         self.options = options
         self.config = config
         self.is_stopping = False
@@ -180,6 +187,10 @@ class ServiceProcess(ABC):
 
     def running_pod(self, namespace: str, name: str) -> RunningPod | None:
         """What is known of a pod, for its explanation; versions that keep no attempts know none."""
+        return None
+
+    def page_source(self) -> PageSource | None:
+        """What the page shows; None without one."""
         return None
 
     def request_stop(self) -> None:
@@ -361,6 +372,10 @@ class SchedulerProcess(ServiceProcess):
             )
         recording = self.recording
         client = connections.main if recording is None else recording.client(connections.main)
+        # The page adds itself while one is open.
+        listeners: list[DecisionListener] = []
+        if recording is not None:
+            listeners.append(recording.recorder.decided)
         self.history = AttemptHistory(clock)
         metrics.own.observe_history(self.history)
         self.scheduler = edition.factory(
@@ -378,7 +393,7 @@ class SchedulerProcess(ServiceProcess):
             may_bind=self._may_bind,
             leaves_to_chance=True,
             rng=scheduler_rng,
-            listeners=() if recording is None else (recording.recorder.decided,),
+            listeners=listeners,
             timer=AttemptTimer(
                 clock.monotonic_s,
                 budget_s=options.attempt_budget.seconds,
@@ -396,6 +411,10 @@ class SchedulerProcess(ServiceProcess):
             observer=None if recording is None else recording.recorder.handler,
         )
         self.debugger = CacheDebugger(self.scheduler)
+        self._follower: PageFollower | None = None
+        if options.page:
+            parts = FollowedParts(self.scheduler, listeners, clock, real=clock, leader=self._leader)
+            self._follower = PageFollower(parts)
 
     @property
     def has_synced(self) -> bool:
@@ -406,6 +425,17 @@ class SchedulerProcess(ServiceProcess):
 
     def running_pod(self, namespace: str, name: str) -> RunningPod | None:
         return find_running(self.scheduler, self.history, namespace, name)
+
+    def page_source(self) -> PageSource | None:
+        if self._follower is None:
+            return None
+        facts = page_facts("run", self.scheduler, self.config, self.options.gates)
+        return PageSource(self._follower, facts, self.history)
+
+    def _leader(self) -> Leader:
+        leadership = self.leadership
+        identity = "" if leadership is None else leadership.identity
+        return Leader(elects=leadership is not None, leads=self.is_active, identity=identity)
 
     def compare_and_dump(self) -> None:
         self.debugger.compare_and_dump()

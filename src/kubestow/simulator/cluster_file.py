@@ -132,6 +132,21 @@ def require_savable(path: Path) -> None:
 
 def save_cluster(store: MemoryCluster, path: Path) -> SaveReport:
     """Write all objects as one JSON list, in one step; InputError if that fails."""
+    content, report = saved_content(store)
+    # The target of a link is replaced, not the link.
+    path = path.resolve()
+    aside = path.with_name(f".{path.name}.new")
+    try:
+        aside.write_bytes(content)
+        aside.replace(path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise InputError(f'cannot save to "{path}": {error.strerror}') from error
+    return report
+
+
+def saved_content(store: MemoryCluster) -> tuple[bytes, SaveReport]:
+    """All objects as one JSON list."""
     secret_count = 0
     items: list[JsonObject] = []
     for resource in store.resources:
@@ -144,16 +159,7 @@ def save_cluster(store: MemoryCluster, path: Path) -> SaveReport:
                 document = _without_data(document)
             items.append(document)
     content: JsonObject = {"apiVersion": "v1", "kind": "List", "items": items}
-    # The target of a link is replaced, not the link.
-    path = path.resolve()
-    aside = path.with_name(f".{path.name}.new")
-    try:
-        aside.write_bytes(readable_json(content))
-        aside.replace(path)
-    except OSError as error:
-        aside.unlink(missing_ok=True)
-        raise InputError(f'cannot save to "{path}": {error.strerror}') from error
-    return SaveReport(len(items), secret_count)
+    return readable_json(content), SaveReport(len(items), secret_count)
 
 
 def _without_data(secret: JsonObject) -> JsonObject:

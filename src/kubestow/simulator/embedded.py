@@ -23,6 +23,7 @@ from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.listeners import DecisionListener
+from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.profiles import Registry
 from kubestow.engine.watching import ClusterWatcher
@@ -84,6 +85,7 @@ class EmbeddedCluster:
         client: ClusterClient | None = None,
         gates: FeatureGates = DEFAULT_GATES,
         record: Path | None = None,
+        metrics: SchedulerMetrics = NO_SCHEDULER_METRICS,
         has_events: bool = True,
     ) -> None:
         """`client` is that of the scheduler, if it is not to answer at once, or fails at times.
@@ -95,11 +97,13 @@ class EmbeddedCluster:
         self._has_events = has_events
         self.client = client or MemoryClient(cluster)
         self.recording: RunRecording | None = None
+        # The scheduler's own list: what is added is called with the next decision.
+        self.listeners: list[DecisionListener] = list(listeners)
         observer = None
         if record is not None:
             self.recording = RunRecording(record, clock, config, gates, origin="simulate", rng=rng)
             observer = self.recording.recorder.handler
-            listeners = (*listeners, self.recording.recorder.decided)
+            self.listeners.append(self.recording.recorder.decided)
             self.client = self.recording.client(self.client)
         self.recorder = EventRecorder(self.client, clock, hostname="embedded")
         self.scheduler = factory(
@@ -109,7 +113,8 @@ class EmbeddedCluster:
             events=self._sink_of,
             clock=clock,
             registry=registry,
-            listeners=listeners,
+            listeners=self.listeners,
+            metrics=metrics,
             extenders_in_thread=extenders_in_thread,
             rng=rng,
             gates=gates,

@@ -34,6 +34,7 @@ from kubestow.cluster.self_signed import LOOPBACK, self_signed
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.listeners import DecisionListener
+from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.engine.profiles import Registry
 from kubestow.errors import InputError
 from kubestow.plugins.registry import REGISTRY
@@ -96,6 +97,7 @@ class ServedCluster:
         registry: Registry = REGISTRY,
         listeners: Iterable[DecisionListener] = (),
         documents: Sequence[Document] = (),
+        metrics: SchedulerMetrics = NO_SCHEDULER_METRICS,
     ) -> None:
         """`documents` are the objects to begin with, besides those that every cluster has."""
         self._options = options
@@ -103,6 +105,7 @@ class ServedCluster:
         self._config = config or SchedulerConfig()
         self._registry = registry
         self._listeners = tuple(listeners)
+        self._metrics = metrics
         # UIDs differ from those of earlier runs, whose objects may be loaded.
         seed = secrets.randbits(64)
         self.store: Final = MemoryCluster(
@@ -115,6 +118,10 @@ class ServedCluster:
         self.kubeconfig: KubeconfigFile | None = None
         # The name of the context in the kubeconfig.
         self.context = ""
+        # What acts on the cluster besides its controllers; while nothing runs it can be added to.
+        self.parts: Final[list[Controller]] = []
+        # While the cluster runs, and only with a scheduler.
+        self.embedded: EmbeddedCluster | None = None
 
     def _load(self, documents: Sequence[Document]) -> LoadReport:
         options = self._options
@@ -150,6 +157,13 @@ class ServedCluster:
                 file.remove()
                 await self.server.close()
 
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        """Run everything, without a port for kubectl."""
+        certificate = self_signed(LOOPBACK, now_ns=self._clock.now_ns())
+        async with self._running(certificate.authority):
+            yield
+
     async def _listen(self, tls: ssl.SSLContext) -> int:
         host, port = self._options.host, self._options.port
         try:
@@ -165,9 +179,12 @@ class ServedCluster:
     @asynccontextmanager
     async def _running(self, authority: bytes) -> AsyncGenerator[None, None]:
         """Run the controllers, with a scheduler or without."""
-        controllers = controllers_for(self.store, self._clock, self._options, authority)
+        controllers = [
+            *controllers_for(self.store, self._clock, self._options, authority),
+            *self.parts,
+        ]
         if self._options.has_scheduler:
-            embedded = EmbeddedCluster(
+            self.embedded = embedded = EmbeddedCluster(
                 self.store,
                 self._config,
                 self._clock,
@@ -177,6 +194,7 @@ class ServedCluster:
                 # The API server has to answer while an extender is asked.
                 extenders_in_thread=True,
                 gates=self._options.gates,
+                metrics=self._metrics,
             )
             async with embedded.running():
                 yield

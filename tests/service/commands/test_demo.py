@@ -50,31 +50,54 @@ def test_a_wide_terminal_has_bars():
     assert "░" not in "".join(table(59))
 
 
+def refused(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["demo", *arguments])
+    assert result.exit_code != 0
+    return str(result.exception)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--port", "1"], ["--no-scheduler"], ["--kubeconfig", "x"]],
+    ids=lambda arguments: arguments[0],
+)
+def test_options_of_the_server_need_it(arguments: list[str]):
+    assert f"{arguments[0]} needs --serve" in refused(*arguments)
+    assert f"{arguments[0]} has no effect with --page" in refused("--page", *arguments)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--port", "1"],
         ["--nodes", "3"],
         ["--node-shape", "cpu=4"],
-        ["--no-scheduler"],
-        ["--kubeconfig", "x"],
         ["--config", "x"],
         ["--load", "x"],
         ["--save", "x"],
         ["--for", "1"],
         ["--node-monitor-grace-period", "20"],
+        ["--page-port", "1"],
+        ["--open"],
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_options_of_the_server_need_it(arguments: list[str]):
-    result = CliRunner().invoke(app, ["demo", *arguments])
-    assert result.exit_code != 0
-    assert f"{arguments[0]} needs --serve" in str(result.exception)
+def test_the_story_has_no_cluster_to_set_up(arguments: list[str]):
+    assert f"{arguments[0]} has no effect with --story" in refused("--story", *arguments)
 
 
 def test_the_speed_has_no_effect_on_the_server():
-    result = CliRunner().invoke(app, ["demo", "--serve", "--speed", "2"])
-    assert "--speed has no effect with --serve" in str(result.exception)
+    assert "--speed has no effect with --serve" in refused("--serve", "--speed", "2")
+
+
+def test_one_demo_is_chosen():
+    assert refused("--story", "--serve") == "--story and --serve are two demos; choose one"
+
+
+def test_without_a_terminal_the_story_is_played():
+    result = CliRunner().invoke(app, ["demo"])
+    assert result.exit_code == 0
+    assert result.output == CliRunner().invoke(app, ["demo", "--story"]).output
+    assert "nine nodes in three zones" in result.output
 
 
 def test_the_inside_of_an_older_version_is_shown():
@@ -88,6 +111,7 @@ def test_the_inside_of_an_older_version_is_shown():
     [
         (["--compatibility", "v1.9"], "--compatibility needs --verbose"),
         (["--serve", "--verbose"], "--verbose has no effect with --serve"),
+        (["--page", "--verbose"], "--verbose has no effect with --page"),
     ],
 )
 def test_the_story_has_its_own_options(arguments: list[str], message: str):

@@ -187,7 +187,7 @@ def test_nodes_have_the_shapes_asked_for(tmp_path: Path):
 def test_messages_of_waiting_pods_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(demo_serve, "_MESSAGES_MAX", 2)
     console = Console(width=100)
-    note = demo_serve._feed(demo_serve._Output(console))
+    note = demo_serve._feed(demo_serve.Output(console))
 
     class Fake:
         is_scheduled = False

@@ -88,6 +88,9 @@ class Process:
             priorities={},
         )
 
+    def page_source(self) -> None:
+        return None
+
     def set_verbosity(self, verbosity: int) -> None:
         self.verbosity = verbosity
 
@@ -189,7 +192,8 @@ def test_pages() -> None:
             status, kind, text = await site.ask("/configz")
             assert (status, kind) == (200, "application/json")
             assert json.loads(text)["componentconfig"]["kind"] == "KubeSchedulerConfiguration"
-            assert (await site.ask("/nowhere"))[::2] == (404, "404 page not found\n")
+            for path in ("/nowhere", "/page/", "/page/state"):
+                assert (await site.ask(path))[::2] == (404, "404 page not found\n")
             _, _, text = await site.ask("/metrics/resources")
             assert "kube_pod_resource_request{" in text
             site.process.is_active = False

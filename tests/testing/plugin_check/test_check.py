@@ -96,6 +96,14 @@ class ReadsThePodsName(OnlyBlue):
         return ord(pod.metadata.name[-1]) % 2 == 0 or "no"
 
 
+RANK = "acme.example/rank"
+
+
+class ReadsAnAnnotation(OnlyBlue):
+    def filter_node(self, pod: Any, node: Any) -> Any:
+        return RANK in pod.metadata.annotations or "no"
+
+
 class ReadsPodsOfTheNode(Plain):
     """Declares that only the Node object is read."""
 
@@ -226,13 +234,14 @@ def report_on(plugin: type, args: object = None) -> PluginReport:
     [
         (Raises, TYPES, "KeyError: 'color' (tests/testing/plugin_check/test_check.py:"),
         (OutOfRange, TYPES, "scores from 101 to 101, expected 0 to 100"),
-        (FirstOfAll, ONE, "raw differ: 0 or 100 for node node-1"),
+        (FirstOfAll, ONE, "raw differ: 0 or 100 for node node-"),
         (FirstOfAll, ORDER, "raw differ: "),
         (CountsCalls, AGAIN, "raw differ: 1 or 2 for node node-0"),
         (OtherForm, FORMS, "verdicts differ: "),
         (OtherScoreForm, FORMS, "scores differ: "),
         (NeedsNodes, EMPTY, "ValueError: zero-size array"),
         (ReadsThePodsName, REUSE, "with reused answers"),
+        (ReadsAnAnnotation, REUSE, "with reused answers"),
         (ReadsPodsOfTheNode, REUSE, "with reused answers"),
         (NoParameters, SIGNATURES, "score is called with (state, pod, nodes): too many"),
         (Misspelt, SIGNATURES, '"normalise" is never called; is "normalize" meant?'),
@@ -299,3 +308,11 @@ def test_labels_are_those_that_the_module_names() -> None:
     generator = Generator(0, texts)
     nodes = [generator.node(number) for number in range(9)]
     assert any("color" in node.metadata.labels for node in nodes)
+
+
+def test_constants_are_keys_of_annotations_and_extended_resources() -> None:
+    generator = Generator(0, label_texts(ReadsAnAnnotation(), None))
+    nodes = [generator.node(number) for number in range(9)]
+    pods = [generator.pod(number) for number in range(9)]
+    assert 0 < sum(RANK in node.status.allocatable for node in nodes) < 9
+    assert 0 < sum(RANK in pod.metadata.annotations for pod in pods) < 9

@@ -1,10 +1,13 @@
 """`kubestow demo`: the command line.
 
-Not here: the demo (`demo_play`), the server (`demo_serve`).
+Three demos: the page (`demo_page`), a story in the terminal (`demo_play`, `demo_verbose`), and a
+server for kubectl (`demo_serve`).
 """
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -12,7 +15,28 @@ from kubestow.errors import InputError
 from kubestow.service.compatibility import Compatibility
 from kubestow.simulator.defaults import NODE_COUNT, NODE_GRACE_S, NODES_PER_CLUSTER
 
-_STORY_OPTIONS: Final = ("verbose", "compatibility")
+Mode = Literal["page", "story", "server"]
+
+# Options that only some of the demos have; others are of all.
+_OPTIONS: Final[dict[str, tuple[Mode, ...]]] = {
+    "speed": ("page", "story"),
+    "compatibility": ("story",),
+    "verbose": ("story",),
+    "page_port": ("page", "server"),
+    "open_page": ("page", "server"),
+    "nodes": ("page", "server"),
+    "node_shapes": ("page", "server"),
+    "load": ("page", "server"),
+    "save": ("page", "server"),
+    "config_file": ("page", "server"),
+    "feature_gates": ("page", "server"),
+    "node_grace": ("page", "server"),
+    "for_s": ("page", "server"),
+    "port": ("server",),
+    "scheduler": ("server",),
+    "kubeconfig": ("server",),
+}
+_NAMES: Final[dict[Mode, str]] = {"page": "--page", "story": "--story", "server": "--serve"}
 
 
 def demo(
@@ -21,8 +45,8 @@ def demo(
         float | None,
         typer.Option(
             min=0,
-            help="Virtual seconds per real second; 0 does not wait at all. "
-            "The default is 3, and 0 without a terminal.",
+            help="Seconds of the cluster per real second. The default is 1; of the story 3, and 0 "
+            "without a terminal, which does not wait at all.",
         ),
     ] = None,
     compatibility: Annotated[
@@ -37,9 +61,30 @@ def demo(
             "its cache, its tree of nodes and its snapshot.",
         ),
     ] = False,
-    serve: Annotated[
-        bool, typer.Option("--serve", help="Serve a cluster to kubectl until Ctrl-C.")
+    page: Annotated[
+        bool,
+        typer.Option(
+            "--page",
+            help="Serve the page until Ctrl-C: the default in a terminal, and with its options.",
+        ),
     ] = False,
+    story: Annotated[
+        bool,
+        typer.Option(
+            "--story",
+            help="Play a story of a few seconds in the terminal: the default without one.",
+        ),
+    ] = False,
+    serve: Annotated[
+        bool,
+        typer.Option("--serve", help="Serve a cluster to kubectl, and the page, until Ctrl-C."),
+    ] = False,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the page in the browser.")
+    ] = False,
+    page_port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="The port of the page; 0 takes a free one.")
+    ] = 0,
     port: Annotated[
         int, typer.Option(min=0, max=65_535, help="With --serve: the port; 0 takes a free one.")
     ] = 0,
@@ -49,8 +94,8 @@ def demo(
             min=0,
             max=NODES_PER_CLUSTER,
             metavar="N",
-            help="With --serve: how many nodes there are, of each shape without a count. "
-            f"The default is {NODE_COUNT}, and 0 if nodes are loaded.",
+            help="How many nodes there are, of each shape without a count. "
+            f"The default is {NODE_COUNT}, the page's own without it, and 0 if nodes are loaded.",
         ),
     ] = None,
     node_shapes: Annotated[
@@ -58,7 +103,7 @@ def demo(
         typer.Option(
             "--node-shape",
             metavar="SHAPE",
-            help="With --serve: what nodes have, such as "
+            help="What nodes have, such as "
             "cpu=8,memory=32Gi,pods=110,nvidia.com/gpu=4,label.disk=ssd,count=10. "
             "May be repeated.",
         ),
@@ -67,7 +112,7 @@ def demo(
         list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="With --serve: begin with these objects: YAML or JSON, a directory, or - for "
+            help="Begin with these objects: YAML or JSON, a directory, or - for "
             "standard input. May be repeated.",
         ),
     ] = None,
@@ -75,7 +120,7 @@ def demo(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="With --serve: write all objects to this file at the end, as JSON that --load "
+            help="Write all objects to this file at the end, as JSON that --load "
             "reads. The data of secrets is left out.",
         ),
     ] = None,
@@ -84,7 +129,7 @@ def demo(
         typer.Option(
             "--config",
             metavar="FILE",
-            help="With --serve: configuration of the scheduler and its plugins, a "
+            help="Configuration of the scheduler and its plugins, a "
             "KubeSchedulerConfiguration v1, YAML or JSON.",
         ),
     ] = None,
@@ -93,7 +138,7 @@ def demo(
         typer.Option(
             "--feature-gates",
             metavar="NAME=BOOL,...",
-            help="With --serve: features of the API server and the scheduler, such as "
+            help="Features of the API server and the scheduler, such as "
             "GenericWorkload=true,GangScheduling=true for gangs. May be repeated.",
         ),
     ] = None,
@@ -116,7 +161,7 @@ def demo(
             metavar="SECONDS",
             # Leases are renewed every 10 s and looked at every 5 s.
             min=15,
-            help="With --serve: how long a node may be silent before it is lost.",
+            help="How long a node may be silent before it is lost.",
         ),
     ] = NODE_GRACE_S,
     for_s: Annotated[
@@ -125,16 +170,19 @@ def demo(
             "--for",
             metavar="SECONDS",
             min=0,
-            help="With --serve: end after this many seconds.",
+            help="End after this many seconds.",
         ),
     ] = None,
 ) -> None:
     """Show the scheduler in an embedded cluster. Nothing outside of it is changed.
 
-    Ends after a few seconds with where pods were placed and why the others wait. With --serve
-    another cluster, without pods, runs in real time, and kubectl can use it.
+    In a terminal it serves a page for the browser, with a cluster that has a living workload, until
+    Ctrl-C. Without a terminal it plays a story and ends. With --serve another cluster, without
+    pods, runs in real time, and kubectl can use it.
 
-    Example: kubestow demo --speed 10
+    Example: kubestow demo --open
+
+    Example: kubestow demo --story --speed 10
 
     Example: kubestow demo --verbose --compatibility v1.20
 
@@ -142,32 +190,40 @@ def demo(
 
     Example: kubestow demo --serve --node-shape cpu=8,memory=32Gi,count=3 --load workload/
     """
-    _check_mode(context, is_serving=serve)
-    if verbose:
-        from kubestow.service.commands.demo_verbose import tell_demo
-
-        tell_demo(compatibility, speed)
+    mode = _mode(context)
+    if mode == "story":
+        _tell(speed, compatibility, verbose=verbose)
         return
-    if compatibility is not Compatibility.TODAY:
-        raise InputError("--compatibility needs --verbose: kubestow demo --verbose …")
-    if not serve:
-        from kubestow.service.commands.demo_play import play_demo
-
-        play_demo(speed)
-        return
-    from kubestow.service.commands.demo_serve import ServeRequest, serve_demo
     from kubestow.service.commands.scheduler_config import checked_gates
     from kubestow.simulator.node_shapes import NodeShape, parse_shape
     from kubestow.simulator.served import ServedOptions
 
+    has_own_nodes = nodes is not None or bool(node_shapes)
     options = ServedOptions(
         port=port,
-        nodes=nodes,
+        nodes=nodes if has_own_nodes or mode == "server" or load else 0,
         shapes=tuple(map(parse_shape, node_shapes or ())) or (NodeShape(),),
         has_scheduler=scheduler,
         node_grace_s=node_grace,
         gates=checked_gates(feature_gates),
     )
+    if mode == "page":
+        from kubestow.service.commands.demo_page import PageRequest, show_page
+
+        page_request = PageRequest(
+            options=options,
+            has_own_nodes=has_own_nodes,
+            config_path=config_file,
+            load_paths=load or (),
+            save_path=save,
+            for_s=for_s,
+            page_port=page_port,
+            opens_page=open_page,
+            speed=1.0 if speed is None else speed,
+        )
+        raise typer.Exit(show_page(page_request))
+    from kubestow.service.commands.demo_serve import ServeRequest, serve_demo
+
     request = ServeRequest(
         options=options,
         kubeconfig_path=kubeconfig,
@@ -175,22 +231,59 @@ def demo(
         load_paths=load or (),
         save_path=save,
         for_s=for_s,
+        page_port=page_port,
+        opens_page=open_page,
     )
     raise typer.Exit(serve_demo(request))
 
 
-def _check_mode(context: typer.Context, *, is_serving: bool) -> None:
-    """InputError for an option of the other mode: it would have no effect."""
+def _tell(speed: float | None, compatibility: Compatibility, *, verbose: bool) -> None:
+    if verbose:
+        from kubestow.service.commands.demo_verbose import tell_demo
+
+        tell_demo(compatibility, speed)
+        return
+    if compatibility is not Compatibility.TODAY:
+        raise InputError("--compatibility needs --verbose: kubestow demo --verbose …")
+    from kubestow.service.commands.demo_play import play_demo
+
+    play_demo(speed)
+
+
+def _mode(context: typer.Context) -> Mode:
+    """Which demo; InputError for an option of another one: it would have no effect."""
+    given = dict(_given(context))
+    chosen: list[Mode] = [mode for mode, name in _NAMES.items() if name in given.values()]
+    if len(chosen) > 1:
+        first, second = (_NAMES[mode] for mode in chosen[:2])
+        raise InputError(f"{first} and {second} are two demos; choose one")
+    mode = chosen[0] if chosen else _implied(given)
+    for name, option in given.items():
+        modes = _OPTIONS.get(name, (mode,))
+        if mode in modes:
+            continue
+        if chosen:
+            raise InputError(f"{option} has no effect with {_NAMES[mode]}")
+        raise InputError(f"{option} needs {_NAMES[modes[0]]}: kubestow demo {_NAMES[modes[0]]} …")
+    return mode
+
+
+def _given(context: typer.Context) -> Iterator[tuple[str, str]]:
+    """Names of the parameters on the command line, and how the option is written."""
     for parameter in context.command.params:
         name = parameter.name or ""
         source = context.get_parameter_source(name)
-        if name == "serve" or source is None or source.name != "COMMANDLINE":
-            continue
-        is_negated = context.params[name] is False
-        option = (parameter.secondary_opts if is_negated else parameter.opts)[0]
-        if name == "speed" and is_serving:
-            raise InputError(f"{option} has no effect with --serve, which runs in real time")
-        if name in _STORY_OPTIONS and is_serving:
-            raise InputError(f"{option} has no effect with --serve")
-        if name != "speed" and name not in _STORY_OPTIONS and not is_serving:
-            raise InputError(f"{option} needs --serve: kubestow demo --serve {option} …")
+        if source is not None and source.name == "COMMANDLINE":
+            is_negated = context.params[name] is False
+            yield name, (parameter.secondary_opts if is_negated else parameter.opts)[0]
+
+
+def _implied(given: dict[str, str]) -> Mode:
+    """What is meant without --page, --story and --serve."""
+    for name in given:
+        modes = _OPTIONS.get(name, ())
+        if modes == ("story",):
+            return "story"
+        if "page" in modes and "story" not in modes:
+            return "page"
+    return "page" if sys.stdout.isatty() else "story"

@@ -6,18 +6,14 @@ usable.
 """
 
 import asyncio
-import os
 import shlex
-import signal
-import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
-from rich.console import Console
 from rich.markup import escape
 
 from kubestow.api.files import Document, load_documents
@@ -27,16 +23,23 @@ from kubestow.cluster.resources import NODES
 from kubestow.engine.decision import Decision
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.queue import QueuedPod
+from kubestow.service.commands.demo_output import (
+    Output,
+    count_text,
+    end_on_signals,
+    exit_code,
+)
+from kubestow.service.commands.demo_parts import announce_page, demo_page_parts, save_if_asked
 from kubestow.service.commands.scheduler_config import load_scheduler_config
+from kubestow.service.control_loop import LoopThread
 from kubestow.service.logging import warnings_on_stderr
 from kubestow.service.output import stdout
-from kubestow.simulator.cluster_file import LoadReport, require_savable, save_cluster
+from kubestow.service.page import OpenPage, local_page, page_metrics
+from kubestow.simulator.cluster_file import LoadReport, require_savable
 from kubestow.simulator.served import ServedCluster, ServedOptions
 
 # Of pods that wait, the last message is kept for this many, to print only what is new.
 _MESSAGES_MAX: Final = 4_096
-# Added to the number of the signal that ended the process, as shells do.
-_ENDED_BY_SIGNAL: Final = 128
 
 
 class ServeRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +51,9 @@ class ServeRequest(msgspec.Struct, frozen=True, kw_only=True):
     load_paths: Sequence[Path] = ()
     save_path: Path | None = None
     for_s: float | None = None
+    # The port of the page; 0 takes a free one.
+    page_port: int = 0
+    opens_page: bool = False
 
 
 def serve_demo(request: ServeRequest) -> int:
@@ -59,63 +65,59 @@ def serve_demo(request: ServeRequest) -> int:
             require_savable(request.save_path)
         plugins = load_scheduler_config(request.config_path)
         documents = load_documents(request.load_paths)
-        return asyncio.run(_serve(_Output(stdout()), request, path, plugins, documents))
+        return asyncio.run(_serve(Output(stdout()), request, path, plugins, documents))
 
 
 async def _serve(
-    output: "_Output",
+    output: Output,
     request: ServeRequest,
     path: Path,
     plugins: LoadedPlugins,
     documents: Sequence[Document],
 ) -> int:
     ended = asyncio.Event()
-    signals = _end_on_signals(ended)
+    signals = end_on_signals(ended.set)
+    clock, gates = SystemClock(), request.options.gates
     cluster = ServedCluster(
         request.options,
-        SystemClock(),
+        clock,
         config=plugins.config,
         registry=plugins.registry,
         listeners=[_feed(output)],
         documents=documents,
+        metrics=page_metrics(gates),
     )
-    async with cluster.serving(path):
+    async with cluster.serving(path), _page(request, cluster, plugins) as page:
         _greet(output, request, cluster)
+        if page is not None:
+            announce_page(output, page.address, opens=request.opens_page)
         with suppress(TimeoutError):
             async with asyncio.timeout(request.for_s):
                 await ended.wait()
     # Here, not in the command: the store is at rest, and a closed terminal may end the process.
-    if request.save_path is not None:
-        report = save_cluster(cluster.store, request.save_path)
-        output.print(f"\nSaved {report.object_count} objects to {escape(str(request.save_path))}.")
-        if report.secret_count:
-            output.print(f"The data of {_count(report.secret_count, 'secret')} is left out.")
+    save_if_asked(output, cluster, request.save_path)
     output.print("\nThe cluster and everything in it is deleted.")
-    return _ENDED_BY_SIGNAL + signals[0] if signals else 0
+    return exit_code(signals)
 
 
-def _end_on_signals(ended: asyncio.Event) -> list[signal.Signals]:
-    """Set the event at the first signal that asks to end; the signals are in the list returned."""
-    received: list[signal.Signals] = []
-
-    def end(number: signal.Signals) -> None:
-        received.append(number)
-        ended.set()
-
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    # A process started by nohup ignores the end of its terminal.
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
-    for number in numbers:
-        with suppress(NotImplementedError):  # Windows: Ctrl-C then ends the loop itself.
-            asyncio.get_running_loop().add_signal_handler(number, end, number)
-    return received
+@asynccontextmanager
+async def _page(
+    request: ServeRequest, cluster: ServedCluster, plugins: LoadedPlugins
+) -> AsyncGenerator[OpenPage | None, None]:
+    """The page, if there is a scheduler to show."""
+    if cluster.embedded is None:
+        yield None
+        return
+    parts = demo_page_parts(cluster, plugins, request.options.gates)
+    with closing(LoopThread("page")) as thread:
+        async with local_page(parts, thread, port=request.page_port) as page:
+            yield page
 
 
-def _greet(output: "_Output", request: ServeRequest, cluster: ServedCluster) -> None:
+def _greet(output: Output, request: ServeRequest, cluster: ServedCluster) -> None:
     assert cluster.kubeconfig is not None
     path = shlex.quote(str(cluster.kubeconfig.path))
-    nodes = _count(len(list(cluster.store.objects_of(NODES))), "node")
+    nodes = count_text(len(list(cluster.store.objects_of(NODES))), "node")
     output.print(f"An embedded cluster of {nodes} answers at [bold]{cluster.url}[/bold]\n")
     if request.load_paths:
         _print_loaded(output, cluster.loaded)
@@ -134,22 +136,18 @@ def _greet(output: "_Output", request: ServeRequest, cluster: ServedCluster) -> 
         output.print(f"  kubestow run --kubeconfig {escape(path)} --leader-elect=false\n")
 
 
-def _print_loaded(output: "_Output", report: LoadReport) -> None:
-    output.print(f"Loaded {_count(report.object_count, 'object')}.")
+def _print_loaded(output: Output, report: LoadReport) -> None:
+    output.print(f"Loaded {count_text(report.object_count, 'object')}.")
     if report.ignored:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(report.ignored.items()))
         output.print(f"Ignored, because the server does not serve the kind: {escape(kinds)}.")
     if report.orphan_count:
-        references = _count(report.orphan_count, "owner reference")
+        references = count_text(report.orphan_count, "owner reference")
         output.print(f"Left out {references} to objects that are not in the files.")
     output.print("")
 
 
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _feed(output: "_Output") -> Callable[[Decision, QueuedPod], None]:
+def _feed(output: Output) -> Callable[[Decision, QueuedPod], None]:
     """Prints decisions; of a pod that waits, only messages that differ from the last."""
     last_messages: dict[str, str] = {}
 
@@ -165,23 +163,3 @@ def _feed(output: "_Output") -> Callable[[Decision, QueuedPod], None]:
             output.print(f"[yellow]{pod.key}[/yellow] waits: {escape(decision.message)}")
 
     return note
-
-
-class _Output:
-    """Prints as long as there is a reader: a closed terminal or pipe does not end the cluster."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._is_closed = False
-
-    def print(self, text: str) -> None:
-        if self._is_closed:
-            return
-        try:
-            # Commands are pasted from here: lines are not broken.
-            self._console.print(text, soft_wrap=True)
-        except (OSError, SystemExit):
-            # rich exits by itself when a pipe is closed.
-            self._is_closed = True
-            # Python writes the rest of its buffer when it ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

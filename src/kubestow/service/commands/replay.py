@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from kubestow.errors import InputError
 from kubestow.service.formats import DataFormat
 
 
@@ -22,6 +23,19 @@ def replay(
     show: Annotated[
         int, typer.Option(metavar="N", min=0, help="Print the first N differences.")
     ] = 10,
+    page: Annotated[
+        bool,
+        typer.Option(
+            "--page", help="Show the recording on a page in the browser instead, until Ctrl-C."
+        ),
+    ] = False,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="With --page: open it in the browser.")
+    ] = False,
+    page_port: Annotated[
+        int,
+        typer.Option(min=0, max=65_535, help="With --page: its port; 0 takes a free one."),
+    ] = 0,
     output: Annotated[DataFormat, typer.Option("--output", "-o", help="How to print.")] = (
         DataFormat.TABLE
     ),
@@ -34,11 +48,22 @@ def replay(
 
     A recording of another scheduler (kubestow record) shows how far both agree.
 
+    With --page it is played as fast as possible, and a slider goes back through what was attempted.
+
     Exit codes: 0 nothing differs, or only because of --config; 1 something differs, 2 the file
     cannot be used.
 
     Example: kubestow replay run.rec --config config.yaml --show 3
+
+    Example: kubestow replay run.rec --page --open
     """
+    if page:
+        from kubestow.service.commands.replay_page import show_recording
+
+        code = show_recording(file, config_file, port=page_port, opens=open_page)
+        raise typer.Exit(code)
+    if open_page or page_port:
+        raise InputError("--open and --page-port need --page: kubestow replay FILE --page …")
     from kubestow.service.commands.replay_file import replay_and_print
 
     raise typer.Exit(replay_and_print(file, config_file, show=show, output=output))

@@ -26,7 +26,7 @@ from kubestow.simulator.virtual_time import run_in_virtual_time
 FOREIGN_ORIGIN: Final = "record"
 
 
-class _Setup(NamedTuple):
+class ReplaySetup(NamedTuple):
     config: SchedulerConfig
     registry: Registry
     gates: FeatureGates
@@ -36,7 +36,7 @@ class _Setup(NamedTuple):
 def replay_and_print(path: Path, config_file: Path | None, *, show: int, output: DataFormat) -> int:
     """Replay and print; the exit code."""
     reader = RecordingReader(path)
-    setup = _setup(reader, config_file)
+    setup = replay_setup(reader, config_file)
     # What the scheduler logs was logged when it was recorded.
     logging.getLogger("kubestow").setLevel(logging.CRITICAL + 1)
     if reader.header.origin == FOREIGN_ORIGIN:
@@ -48,7 +48,7 @@ def replay_and_print(path: Path, config_file: Path | None, *, show: int, output:
     return 1 if report.differing and not report.is_other else 0
 
 
-def _setup(reader: RecordingReader, config_file: Path | None) -> _Setup:
+def replay_setup(reader: RecordingReader, config_file: Path | None) -> ReplaySetup:
     try:
         gates = FeatureGates(reader.header.gates)
         if config_file is not None:
@@ -62,10 +62,10 @@ def _setup(reader: RecordingReader, config_file: Path | None) -> _Setup:
             f"{reader.path}: its configuration cannot be used here: {error}; plugins of your own "
             "have to be importable, or give another configuration with --config"
         ) from error
-    return _Setup(loaded.config, loaded.registry, gates, config_file is not None)
+    return ReplaySetup(loaded.config, loaded.registry, gates, config_file is not None)
 
 
-def _replay(reader: RecordingReader, setup: _Setup) -> ReplayReport:
+def _replay(reader: RecordingReader, setup: ReplaySetup) -> ReplayReport:
     with progress_bar("Replaying") as progress:
         task = progress.add_task("", total=200)
 
@@ -92,7 +92,7 @@ def _replay(reader: RecordingReader, setup: _Setup) -> ReplayReport:
     return report
 
 
-def _compare(reader: RecordingReader, setup: _Setup) -> AgreementReport:
+def _compare(reader: RecordingReader, setup: ReplaySetup) -> AgreementReport:
     replay = AgreementReplay(setup.config, setup.gates, setup.registry, SystemClock())
     report = replay.run(reader)
     report.cut_at = reader.cut_at

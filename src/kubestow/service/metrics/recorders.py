@@ -152,14 +152,19 @@ class SchedulerRecorder:
     """Implements `engine.metrics.SchedulerMetrics`."""
 
     def __init__(
-        self, catalogue: SchedulerCatalogue, clock: Clock, rng: np.random.Generator
+        self,
+        catalogue: SchedulerCatalogue,
+        clock: Clock,
+        rng: np.random.Generator,
+        *,
+        sampled_share: float = SAMPLED_SHARE,
     ) -> None:
         self.catalogue = catalogue
         self.algorithm = catalogue.algorithm_duration.only
         self.now_s = clock.monotonic_s
         # The queue's times are steady, too.
         self._clock = SteadyClock(clock)
-        self._samples = Sampler(rng)
+        self._samples = Sampler(rng, sampled_share)
         self.points: dict[tuple[str, str, str], Histogram] = {}
         self._attempts: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
         self._events: dict[str, Histogram] = {}

@@ -21,15 +21,22 @@ from kubestow.logs import inform, is_printed
 from kubestow.service.control_loop import ControlLoop, SharedLoop
 from kubestow.service.metrics.component import RuntimeMetrics
 from kubestow.service.metrics.registry import CONTENT_TYPE, MetricsRegistry
-from kubestow.service.serving.authentication import Authenticator, UnauthorizedError, User
+from kubestow.service.serving.authentication import (
+    ANONYMOUS_USER,
+    Authenticator,
+    UnauthorizedError,
+    User,
+)
 from kubestow.service.serving.authorization import Authorizer, forbidden_message
 from kubestow.service.serving.health import HealthEndpoint, HealthSlis
+from kubestow.service.serving.page_site import SESSION, PageSite, TokenHeaders
 from kubestow.service.serving.pages import (
     ProcessFacts,
     asks_for_document,
     flagz_document,
     flagz_text,
 )
+from kubestow.web.routes import PREFIX
 
 log = logging.getLogger(__name__)
 
@@ -78,8 +85,11 @@ class Application:
         control: ControlLoop,
         clock: Clock,
         rng: np.random.Generator,
+        *,
+        page: PageSite | None = None,
     ) -> None:
         self._pages = pages
+        self._page = page
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._control = control
@@ -126,6 +136,8 @@ class Application:
 
     async def _guarded(self, request: web.BaseRequest) -> web.StreamResponse:
         path, method = request.path, request.method
+        if self._page is not None and self._page.owns(path):
+            return await self._show(request, self._page)
         try:
             user = await self._authenticator.identify(request.headers, _peer_certificate(request))
         except UnauthorizedError:
@@ -139,6 +151,30 @@ class Application:
 
     def _forbidden(self, user: User, path: str, method: str) -> web.StreamResponse:
         return _status(403, "Forbidden", forbidden_message(user, path, method))
+
+    # --- the page ---
+
+    async def _show(self, request: web.BaseRequest, page: PageSite) -> web.StreamResponse:
+        """The page, for those who may read it; a form for browsers without credentials."""
+        path, method = request.path, request.method
+        if path == SESSION:
+            return await page.sign_in(request, self._may_see_page)
+        try:
+            headers, certificate = page.headers_of(request), _peer_certificate(request)
+            user = await self._authenticator.identify(headers, certificate)
+        except UnauthorizedError:
+            return page.form(request) or _status(401, "Unauthorized", "Unauthorized")
+        if not await self._authorizer.allows(user, path, method):
+            form = page.form(request) if user == ANONYMOUS_USER else None
+            return form or self._forbidden(user, path, method)
+        return await page.handle(request)
+
+    async def _may_see_page(self, token: str) -> bool:
+        try:
+            user = await self._authenticator.identify(TokenHeaders(token), None)
+        except UnauthorizedError:
+            return False
+        return user != ANONYMOUS_USER and await self._authorizer.allows(user, PREFIX, "GET")
 
     # --- health ---
 

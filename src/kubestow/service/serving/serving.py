@@ -32,6 +32,7 @@ from kubestow.service.serving.health import (
     NamedCheck,
     always_ok,
 )
+from kubestow.service.serving.page_site import PageSite, PageSource
 from kubestow.service.serving.pages import ProcessFacts
 from kubestow.service.serving.server import HttpsServer, bind_socket
 from kubestow.service.serving.trust import TrustLookup
@@ -64,6 +65,10 @@ class Served(Protocol):
 
     def running_pod(self, namespace: str, name: str) -> RunningPod | None:
         """What is known of a pod, for its explanation."""
+        ...
+
+    def page_source(self) -> PageSource | None:
+        """What the page shows; None without one."""
         ...
 
 
@@ -104,6 +109,7 @@ class Serving:
         )
         self._socket = bind_socket(options.serving)
         self._server: HttpsServer | None = None
+        self._page: PageSite | None = None
 
     @property
     def address(self) -> str:
@@ -111,6 +117,9 @@ class Serving:
 
     async def start(self, served: Served) -> None:
         await self.trust.refresh()
+        source = served.page_source()
+        if source is not None:
+            self._page = PageSite(source, self._control)
         application = Application(
             self._pages(served),
             self._authenticator,
@@ -118,6 +127,7 @@ class Serving:
             self._control,
             self._clock,
             self._rng,
+            page=self._page,
         )
         self._server = HttpsServer(
             application,
@@ -128,6 +138,8 @@ class Serving:
         self._server.start()
 
     async def close(self) -> None:
+        if self._page is not None:
+            await self._page.close()
         if self._server is not None:
             await self._server.close()
         self._socket.close()

@@ -28,6 +28,8 @@ from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision, Nomination
 from kubestow.engine.factory import SchedulerFactory
+from kubestow.engine.listeners import DecisionListener
+from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.engine.profiles import Registry
 from kubestow.engine.scheduler import Scheduler, SchedulingAttempt
 from kubestow.engine.watching import ClusterWatcher
@@ -126,59 +128,63 @@ class Replay:
         answers: "RecordedAnswers",
         *,
         is_other: bool = False,
+        metrics: SchedulerMetrics = NO_SCHEDULER_METRICS,
     ) -> None:
         """`is_other`: the configuration is not the recorded one."""
         self.report = ReplayReport(is_other=is_other)
-        self._clock = RecordedClock(asyncio.get_running_loop(), header.started_ns)
+        self.clock = RecordedClock(asyncio.get_running_loop(), header.started_ns)
         # The attempt that is being replayed, until its pod is decided on.
         self._recorded: RecordedAttempt | None = None
         # Members of a group that were decided on, in this order, and not compared yet.
         self._members: deque[RecordedAttempt] = deque()
         objects = ClusterObjects()
-        self._client = ReplayClient(objects, answers.requests, answers_all=is_other)
+        self.client = ReplayClient(objects, answers.requests, answers_all=is_other)
+        # The scheduler's own list: what is added is called with the next decision.
+        self.listeners: list[DecisionListener] = [self._decided]
         rng = np.random.default_rng(0)
         rng.bit_generator.state = json.loads(header.chance)
         scheduler = _FollowingFactory(
             config=config,
-            client=self._client,
+            client=self.client,
             objects=objects,
             events=lambda _: NoEvents(),
-            clock=self._clock,
+            clock=self.clock,
             registry=registry,
             gates=gates,
             extenders_in_thread=False,
             leaves_to_chance=header.leaves_to_chance,
             rng=rng,
-            listeners=[self._decided],
+            listeners=self.listeners,
+            metrics=metrics,
         ).build()
         assert isinstance(scheduler, _FollowingScheduler)
-        self._scheduler = scheduler
+        self.scheduler = scheduler
         scheduler.follow = self._follow
         if scheduler.extenders is not None:
             replay_posts(scheduler.extenders, RecordedPosts(answers.posts))
         scheduler.decider.next_start_index = header.start_index
-        watcher = ClusterWatcher(self._client, scheduler, self._clock, np.random.default_rng(0))
+        watcher = ClusterWatcher(self.client, scheduler, self.clock, np.random.default_rng(0))
         self._informers: dict[type[ApiObject], Informer[Any]] = {
             informer.cls: informer for informer in watcher.informers
         }
 
     async def run(self, records: Iterable[Record]) -> ReplayReport:
-        timers = asyncio.create_task(self._scheduler.queue.run_timers())
+        timers = asyncio.create_task(self.scheduler.queue.run_timers())
         try:
             for record in records:
                 await self._reach(record.at_ns)
                 self._apply(record)
             await asyncio.sleep(0)
         finally:
-            self._scheduler.queue.close()
+            self.scheduler.queue.close()
             timers.cancel()
             await asyncio.gather(timers, return_exceptions=True)
-            await self._scheduler.tasks.drain(0)
+            await self.scheduler.tasks.drain(0)
         return self.report
 
     async def _reach(self, at_ns: int) -> None:
         """Wait for this time; tasks that can go on before it do."""
-        wait_s = at_ns / NANOSECONDS - self._clock.monotonic_s()
+        wait_s = at_ns / NANOSECONDS - self.clock.monotonic_s()
         await asyncio.sleep(max(wait_s, 0))
         self.report.duration_s = round(at_ns / NANOSECONDS, 3)
 
@@ -193,11 +199,11 @@ class Replay:
             case RecordedAttempt():
                 self._try(record)
             case Answer():
-                self._client.deliver(record)
+                self.client.deliver(record)
             case Posted():
                 pass  # Taken by its request.
             case ClockSet():
-                self._clock.set(record.ahead_ns)
+                self.clock.set(record.ahead_ns)
 
     # --- changes ---
 
@@ -234,7 +240,7 @@ class Replay:
             self._note(recorded, (NOT_WAITING,), "the pod was not waiting")
             return
         self._recorded = recorded
-        self._scheduler.schedule(queued_pod)
+        self.scheduler.schedule(queued_pod)
         if self._members:
             self._compare(recorded, self._members.popleft())
         elif self._is_unused():
@@ -246,17 +252,17 @@ class Replay:
         return self._recorded is not None
 
     def _pop(self, recorded: RecordedAttempt) -> QueuedPod | None:
-        pod, queue = self._pod(recorded), self._scheduler.queue
+        pod, queue = self._pod(recorded), self.scheduler.queue
         assert isinstance(queue, SchedulingQueue)
         return None if pod is None else queue.pop_member(pod)
 
     def _pod(self, recorded: RecordedAttempt) -> Pod | None:
         namespace, _, name = recorded.pod.partition("/")
-        pod = self._scheduler.objects.pods.get(namespace, name)
+        pod = self.scheduler.objects.pods.get(namespace, name)
         return pod if pod is not None and pod.metadata.uid == recorded.uid else None
 
     def _decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
-        groups = self._scheduler.groups
+        groups = self.scheduler.groups
         if groups is not None and groups.is_member(queued_pod):
             self._members.append(attempt_of(decision, 0))
 
@@ -277,7 +283,7 @@ class Replay:
 
     def _waits_for_extenders(self, recorded: RecordedAttempt) -> bool:
         """Bindings that ended while the cycle waited for an extender may be why it differs."""
-        extenders, pod = self._scheduler.extenders, self._pod(recorded)
+        extenders, pod = self.scheduler.extenders, self._pod(recorded)
         return extenders is not None and pod is not None and extenders.is_interested(pod)
 
     def _note(self, recorded: RecordedAttempt, what: tuple[str, ...], replayed: str) -> None:

@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -113,28 +113,31 @@ def csv_rows(
     """The lines of a file; `is_more` says of another column whether the file may have it."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file, strict=True)
-            header = [cell.strip() for cell in next(reader, [])]
+            lines = _lines(file, path)
+            header = next(lines, _Line(1, [])).cells
             _check_header(path, header, required, optional, is_more)
-            for cells in _lines(reader, path):
+            for number, cells in lines:
                 if not cells:
                     continue
                 if len(cells) != len(header):
                     raise InputError(
-                        f"{path}, line {reader.line_num}: has {len(cells)} columns, expected "
+                        f"{path}, line {number}: has {len(cells)} columns, expected "
                         f"{len(header)} as in line 1"
                     )
-                texts = (cell.strip() for cell in cells)
-                yield CsvRow(path, reader.line_num, dict(zip(header, texts, strict=True)))
+                yield CsvRow(path, number, dict(zip(header, cells, strict=True)))
     except OSError as error:
         raise InputError(f'cannot read "{path}": {error.strerror}') from error
     except UnicodeDecodeError as error:
         raise InputError(f'cannot read "{path}": not text in UTF-8: {error.reason}') from error
-    except csv.Error as error:
-        raise InputError(f"{path}, line 1: not CSV: {error}") from error
 
 
-def _lines(reader: "csv.Reader", path: Path) -> Iterator[list[str]]:
+class _Line(NamedTuple):
+    number: int
+    cells: list[str]
+
+
+def _lines(file: Iterable[str], path: Path) -> Iterator[_Line]:
+    reader = csv.reader(file, strict=True)
     while True:
         try:
             cells = next(reader)
@@ -142,7 +145,7 @@ def _lines(reader: "csv.Reader", path: Path) -> Iterator[list[str]]:
             return
         except csv.Error as error:
             raise InputError(f"{path}, line {reader.line_num}: not CSV: {error}") from error
-        yield cells
+        yield _Line(reader.line_num, [cell.strip() for cell in cells])
 
 
 def _check_header(

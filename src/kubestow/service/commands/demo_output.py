@@ -1,0 +1,60 @@
+"""What demos share: output that survives a closed terminal, and an end by signals."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from rich.console import Console
+
+# Added to the number of the signal that ended the process, as shells do.
+ENDED_BY_SIGNAL: Final = 128
+
+
+def end_on_signals(end: Callable[[], None]) -> list[signal.Signals]:
+    """Call a function at each signal that asks to end; the signals are in the list returned."""
+    received: list[signal.Signals] = []
+
+    def note(number: signal.Signals) -> None:
+        received.append(number)
+        end()
+
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    # A process started by nohup ignores the end of its terminal.
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
+        with suppress(NotImplementedError):  # Windows: Ctrl-C then ends the loop itself.
+            asyncio.get_running_loop().add_signal_handler(number, note, number)
+    return received
+
+
+def exit_code(signals: list[signal.Signals]) -> int:
+    return ENDED_BY_SIGNAL + signals[0] if signals else 0
+
+
+class Output:
+    """Prints as long as there is a reader: a closed terminal or pipe does not end the cluster."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._is_closed = False
+
+    def print(self, text: str) -> None:
+        if self._is_closed:
+            return
+        try:
+            # Commands are pasted from here: lines are not broken.
+            self._console.print(text, soft_wrap=True)
+        except (OSError, SystemExit):
+            # rich exits by itself when a pipe is closed.
+            self._is_closed = True
+            # Python writes the rest of its buffer when it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def count_text(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
