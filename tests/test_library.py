@@ -72,6 +72,32 @@ def test_a_placed_pod_is_tried_again() -> None:
     assert cluster.waiting_pods == []
 
 
+def test_a_pod_that_is_put_on_a_node_counts_for_the_next() -> None:
+    cluster = load_cluster(EXAMPLES)
+    pod, other = "default/cache-0", "default/web-6d3d19e4-0"
+    before = cluster.columns.requested(0).sum()
+    for key in (pod, other):
+        cluster.assign(key, cluster.decide(key).node)
+    assert cluster.columns.requested(0).sum() > before
+    assert {pod, other}.isdisjoint(cluster.waiting_pods)
+    assert cluster.columns.names == cluster.nodes
+
+
+@pytest.mark.parametrize(
+    ("pod", "node", "text"),
+    [
+        ("nothing", "node-a-1", 'there is no pod "nothing"'),
+        ("cache-0", "nothing", 'there is no node "nothing"'),
+        ("cache-1", "node-a-1", 'the pod "cache-1" is on node "node-b-1"'),
+    ],
+)
+def test_what_cannot_be_placed_is_an_input_error(pod: str, node: str, text: str) -> None:
+    cluster = load_cluster(EXAMPLES)
+    cluster.assign("cache-1", "node-b-1")
+    with pytest.raises(InputError, match=text):
+        cluster.assign(pod, node)
+
+
 @pytest.mark.parametrize("call", ["explain", "decide"])
 def test_a_pod_that_is_not_there_is_an_input_error(call: str) -> None:
     with pytest.raises(InputError, match='there is no pod "nothing"'):

@@ -154,11 +154,15 @@ async def measure(kubeconfig: str, options: argparse.Namespace) -> None:
     scheduler = SCHEDULER
     if options.profile:
         scheduler = (sys.executable, __file__, "--profile", options.profile, "--run-profiled")
-    for number in range(2 * options.repeat):
-        command = CLIENT if number % 2 else scheduler
+    runs: dict[str, Sequence[str]] = {
+        "kubestow": [*scheduler, kubeconfig],
+        "binds only": [*CLIENT, kubeconfig],
+    }
+    if options.record:
+        runs["recorded"] = [*SCHEDULER, kubeconfig, "--record", options.record]
+    for what, command in [*runs.items()] * options.repeat:
         await create(client, PODS, [pod(name) for name in range(options.pods)])
-        result = await run_once(client, [*command, kubeconfig], options.pods)
-        what = "binds only" if number % 2 else "kubestow"
+        result = await run_once(client, command, options.pods)
         print(json.dumps({"what": what, "nodes": options.nodes, **result}), flush=True)
         await delete(client, options.pods)
 
@@ -203,7 +207,7 @@ async def delete(client: HttpClient, pod_count: int) -> None:
     await asyncio.gather(*(work() for _ in range(AT_ONCE)))
 
 
-async def run_once(client: HttpClient, command: list[str], pod_count: int) -> dict[str, Any]:
+async def run_once(client: HttpClient, command: Sequence[str], pod_count: int) -> dict[str, Any]:
     clock = SystemClock()
     events_before = await count(client, EVENTS)
     listed = await client.get_document(f"{PODS}?limit=1")
@@ -309,6 +313,7 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=5000)
     parser.add_argument("--repeat", type=int, default=3, help="how often each is run")
     parser.add_argument("--profile", metavar="FILE", help="write where kubestow's CPU time goes")
+    parser.add_argument("--record", metavar="FILE", help="also measure runs that are recorded")
     parser.add_argument("--only-bind", metavar="KUBECONFIG", help=argparse.SUPPRESS)
     parser.add_argument("--run-profiled", metavar="KUBECONFIG", help=argparse.SUPPRESS)
     options = parser.parse_args()

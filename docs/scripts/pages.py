@@ -34,7 +34,8 @@ class Block(NamedTuple):
 
 def pages() -> list[Path]:
     """All pages but those of the specification, which shows no output of this project."""
-    found = [*ROOT.glob("*.md"), *(ROOT / "conformance").rglob("*.md")]
+    folders = (ROOT / "conformance", ROOT / "examples")
+    found = [*ROOT.glob("*.md"), *(page for each in folders for page in each.rglob("*.md"))]
     found += [path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "spec"]
     return sorted(found)
 

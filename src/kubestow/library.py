@@ -29,6 +29,7 @@ from kubestow.explain.pod import explain_pod
 from kubestow.explain.suggestions import find_suggestions
 from kubestow.explain.unplaced import unplaced
 from kubestow.framework.plugin import Plugin
+from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.plugins.loading import LoadedPlugins, load_plugins
 from kubestow.plugins.registry import REGISTRY
 from kubestow.simulator.defaults import LIMIT_S
@@ -71,7 +72,7 @@ Source = str | Path | JsonObject
 
 
 class LoadedCluster:
-    """The nodes, pods and other objects of a cluster at one moment; only `place` changes them."""
+    """The nodes, pods and other objects at one moment; only `place` and `assign` change them."""
 
     def __init__(self, cluster: StillCluster) -> None:
         self._cluster = cluster
@@ -96,6 +97,11 @@ class LoadedCluster:
             for pod in self._cluster.objects.pods
             if not is_assigned(pod)
         ]
+
+    @property
+    def columns(self) -> Nodes:
+        """The nodes as arrays, as plugins read them; valid until the next placement."""
+        return nodes_of(self._cluster.refresh())
 
     def explain(self, pod: str, *, node: str = "", suggestions: bool = True) -> Explanation:
         """Why a pod (NAMESPACE/NAME, or NAME in "default") is where it is, or waits.
@@ -125,6 +131,19 @@ class LoadedCluster:
         assert isinstance(waiting, Pod)
         with self._cluster.changed(waiting, *others):
             return self._cluster.decide(waiting).freeze()
+
+    def assign(self, pod: str, node: str) -> None:
+        """Put a waiting pod on a node, from now on; whether it fits is not checked.
+
+        Raises InputError if there is no such pod or node, or the pod has a node.
+        """
+        found = self._pod(pod)
+        if is_assigned(found):
+            raise InputError(f'the pod "{pod}" is on node "{found.spec.node_name}"')
+        if self._cluster.objects.nodes.get(node) is None:
+            raise InputError(f'there is no node "{node}"')
+        spec = msgspec.structs.replace(found.spec, node_name=node)
+        self._cluster.put(msgspec.structs.replace(found, spec=spec))
 
     def place(self, pod: str | JsonObject) -> str:
         """Place one pod, of the cluster or a new one given as an object; return its node.

@@ -22,7 +22,7 @@ def written(path: Path, blocks: int) -> list[Record]:
     records: list[Record] = []
     for number in range(blocks):
         records.append(record(number))
-        writer.write(records[-1])
+        writer.records.append(records[-1])
         writer.flush()
     writer.close()
     return records
@@ -32,8 +32,8 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "r"
     attempt = RecordedAttempt(1, "ns/p", "u", "", "0/1 nodes", None, ("ns/v",), 1, 0, 7)
     writer = RecordingWriter(path, HEADER)
-    writer.write(record(0))
-    writer.write(attempt)
+    writer.records.append(record(0))
+    writer.records.append(attempt)
     writer.close()
     reader = RecordingReader(path)
     assert reader.header == HEADER
@@ -49,7 +49,7 @@ def test_many_records_are_written_in_blocks(
     path = tmp_path / "r"
     writer = RecordingWriter(path, HEADER)
     for number in range(100):
-        writer.write(record(number))
+        writer.records.append(record(number))
     writer.close()
     assert list(RecordingReader(path)) == [record(number) for number in range(100)]
 
@@ -129,11 +129,11 @@ def test_a_disk_that_fails_ends_the_recording_only(
 
     monkeypatch.setattr(writer, "_write_block", full)
     with caplog.at_level(logging.ERROR):
-        writer.write(record(0))
+        writer.records.append(record(0))
         writer.close()
     assert "The recording has ended" in caplog.text
     assert "No space left on device" in caplog.text
-    writer.write(record(1))
+    writer.records.append(record(1))
     assert writer.is_ended
 
 
@@ -142,7 +142,7 @@ def test_a_slow_disk_ends_the_recording_only(
 ) -> None:
     monkeypatch.setattr(file, "WAITING_BLOCKS_MAX", 0)
     writer = RecordingWriter(tmp_path / "r", HEADER)
-    writer.write(record(0))
+    writer.records.append(record(0))
     writer.flush()
     assert "is written too slowly" in caplog.text
     writer.close()
@@ -151,9 +151,9 @@ def test_a_slow_disk_ends_the_recording_only(
 
 def test_what_comes_after_the_end_is_left_out(tmp_path: Path) -> None:
     writer = RecordingWriter(tmp_path / "r", HEADER)
-    writer.write(record(0))
+    writer.records.append(record(0))
     writer.close()
-    writer.write(record(1))
+    writer.records.append(record(1))
     writer.flush()
     writer.close()
     assert list(RecordingReader(tmp_path / "r")) == [record(0)]

@@ -16,6 +16,9 @@ from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import load_kubeconfig
 from kubestow.cluster.http.session import ApiSession
 from kubestow.cluster.resources import PODS
+from kubestow.recording.file import RecordingReader
+from kubestow.recording.format import RecordedAttempt
+from kubestow.recording.recording import RecordTo
 from kubestow.simulator.served import ServedCluster, ServedOptions
 
 T = TypeVar("T")
@@ -80,6 +83,28 @@ def test_a_deployment_becomes_pods_that_run_and_go(tmp_path: Path):
     assert [node.metadata.name for node in nodes] == ["node-0", "node-1", "node-2"]
     assert {pod.spec.node_name for pod in running.values()} <= {"node-0", "node-1", "node-2"}
     assert not path.exists()
+
+
+def test_what_is_served_can_be_recorded(tmp_path: Path):
+    record = tmp_path / "served.rec"
+
+    async def work(cluster: ServedCluster, client: HttpClient):
+        listing = await client.list_and_watch(Pod)
+        for number in range(3):
+            containers = [{"name": "main", "image": "nginx"}]
+            document = {"metadata": {"name": f"p{number}"}, "spec": {"containers": containers}}
+            cluster.store.create(PODS, document)
+        await until(
+            listing.watch,
+            lambda pods: len(pods) == 3 and all(pod.spec.node_name for pod in pods.values()),
+        )
+        listing.watch.close()
+
+    options = ServedOptions(nodes=2, record=RecordTo(record, "demo"), **QUICK)
+    serve(tmp_path / "kubeconfig", options, work)
+    attempts = [each for each in RecordingReader(record) if isinstance(each, RecordedAttempt)]
+    assert {each.pod for each in attempts} == {"default/p0", "default/p1", "default/p2"}
+    assert all(each.node for each in attempts)
 
 
 def test_without_a_scheduler_pods_wait_for_one(tmp_path: Path):

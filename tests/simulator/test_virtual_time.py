@@ -49,6 +49,16 @@ def test_the_clock_follows_the_loop_and_never_repeats_itself() -> None:
     assert third == first + 2 * 10**9
 
 
+def test_the_wall_clock_can_be_set_and_the_other_goes_on() -> None:
+    async def read() -> list[float]:
+        clock = VirtualClock(asyncio.get_running_loop(), start_ns=7)
+        await asyncio.sleep(2)
+        clock.set(-(10**9))
+        return [clock.now_ns(), clock.monotonic_s()]
+
+    assert run_in_virtual_time(read()) == [7 + 10**9, 2]
+
+
 def test_waiting_without_a_timer_is_an_error() -> None:
     async def wait_without_a_timer() -> None:
         await asyncio.get_running_loop().create_future()

@@ -10,7 +10,7 @@ cycle that calls extenders waits for them while the loop goes on (`waiting_cycle
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -83,6 +83,8 @@ class Scheduler:
     listeners: Sequence[DecisionListener] = ()
     history: DecisionListener | None = None  # called as listeners are; needs no timings
     cycles: WaitingCycles | None = None  # None: extenders block the loop
+    # Called when a cycle begins that may wait for extenders.
+    on_waiting_cycle: Callable[[QueuedPod], None] | None = None
     extenders: ExtenderChain | None = None
     groups: GroupScheduler | None = None  # None: members of groups are pods like others
     # How long scheduling pauses after a group that could not be placed; simulations need some.
@@ -158,6 +160,8 @@ class Scheduler:
         attempt = self._begin(queued_pod, earlier_s)
         if attempt is None:
             return False
+        if self.on_waiting_cycle is not None:
+            self.on_waiting_cycle(queued_pod)
         assert self.cycles is not None
         try:
             with self.snapshot.held(self.cache):
@@ -180,6 +184,8 @@ class Scheduler:
         if attempt is None:
             return False
         started_s = self.metrics.now_s()
+        if self.on_waiting_cycle is not None:
+            self.on_waiting_cycle(popped)
         assert self.cycles is not None
         with self.snapshot.held(self.cache):
             outcome = await self.cycles.run(lambda: groups.decide(attempt))

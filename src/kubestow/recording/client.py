@@ -122,7 +122,14 @@ class RecordingClient:
         await self._noted("delete", cls, namespace, name, call)
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        await self._noted_of_pod("bind", pod, self._client.bind(pod, node_name))
+        # Not by `_noted`: this is the request of every pod.
+        metadata = pod.metadata
+        try:
+            await self._client.bind(pod, node_name)
+        except ApiError as error:
+            self._recorder.answered("bind", Pod, metadata.namespace, metadata.name, error)
+            raise
+        self._recorder.answered("bind", Pod, metadata.namespace, metadata.name, None)
 
     async def patch_pod_status(
         self,

@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 
 MAGIC: Final = b"kubestow recording\n"
 _FRAME: Final = struct.Struct("<II")
-# A block is written when its records take this much, or when `flush` is called.
-BLOCK_BYTES: Final = 256 << 10
+# Records that take more than this are written as several blocks.
+BLOCK_BYTES: Final = 8 << 20
 # A block that claims to be larger is damaged.
 BLOCK_BYTES_MAX: Final = 64 << 20
 # Blocks that wait for a slow disk; with more of them the recording ends.
@@ -38,7 +38,7 @@ _LEVEL: Final = 1
 
 
 class RecordingWriter:
-    """Appends records to a new file. Compressing and writing happen in a thread of its own.
+    """Appends records to a new file. A thread of its own encodes, compresses and writes them.
 
     If the file cannot be written, the recording ends with a log line and the scheduler goes on.
     """
@@ -49,9 +49,9 @@ class RecordingWriter:
         self.bytes_written = 0
         self.is_ended = False
         self._encoder = msgspec.msgpack.Encoder()
-        self._lock = threading.Lock()  # extenders answer in a thread of their own
-        self._waiting: list[bytes] = []
-        self._waiting_bytes = 0
+        self._lock = threading.Lock()  # extenders answer in a thread of their own, which may flush
+        # What waits to be written; `flush` takes it.
+        self.records: list[Record] = []
         self._blocks: list[Future[None]] = []
         try:
             self._file: BinaryIO = path.open("wb")
@@ -60,35 +60,24 @@ class RecordingWriter:
             raise InputError(f"cannot write the recording {path}: {reason}") from error
         self._thread = ThreadPoolExecutor(1, "recording")
         self._file.write(MAGIC)
-        self._submit(msgspec.json.encode(header))
-
-    def write(self, record: Record) -> None:
-        if self.is_ended:
-            return
-        with self._lock:
-            encoded = self._encoder.encode(record)
-            self._waiting.append(encoded)
-            self._waiting_bytes += len(encoded)
-            if self._waiting_bytes >= BLOCK_BYTES:
-                self._flush()
+        self._blocks.append(self._thread.submit(self._write_block, msgspec.json.encode(header)))
 
     def flush(self) -> None:
-        """Hand what was written so far to the thread."""
+        """Hand the records so far to the thread."""
+        # No lock is needed to add a record: in any thread, it is added before or after this.
         with self._lock:
-            self._flush()
+            count = len(self.records)
+            taken = self.records[:count]
+            del self.records[:count]
+            if taken and not self.is_ended:
+                self._submit(taken)
 
-    def _flush(self) -> None:
-        if not self._waiting or self.is_ended:
-            return
+    def _submit(self, records: list[Record]) -> None:
         self._blocks = [block for block in self._blocks if not self._has_ended(block)]
         if len(self._blocks) >= WAITING_BLOCKS_MAX:
             self.end(f"{self.path} is written too slowly")
-            return
-        records, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        self._submit(array_of(records))
-
-    def _submit(self, content: bytes) -> None:
-        self._blocks.append(self._thread.submit(self._write_block, content))
+        else:
+            self._blocks.append(self._thread.submit(self._write_records, records))
 
     def close(self) -> None:
         """Write the rest and wait for it. What comes later is not recorded."""
@@ -116,7 +105,15 @@ class RecordingWriter:
         if not self.is_ended:
             log.error("The recording has ended: %s", reason)
         self.is_ended = True
-        self._waiting = []
+
+    def _write_records(self, records: list[Record]) -> None:
+        content = self._encoder.encode(records)
+        if len(content) > BLOCK_BYTES and len(records) > 1:
+            half = len(records) // 2
+            self._write_records(records[:half])
+            self._write_records(records[half:])
+        else:
+            self._write_block(content)
 
     def _write_block(self, content: bytes) -> None:
         payload = zlib.compress(content, _LEVEL)
@@ -124,11 +121,6 @@ class RecordingWriter:
         self._file.write(payload)
         self._file.flush()
         self.bytes_written += _FRAME.size + len(payload)
-
-
-def array_of(encoded: list[bytes]) -> bytes:
-    """A MessagePack array of values that are encoded already."""
-    return b"".join((b"\xdd", struct.pack(">I", len(encoded)), *encoded))
 
 
 class RecordingReader:

@@ -13,6 +13,9 @@ from kubestow.api.decode import KINDS
 from kubestow.api.meta import ApiObject
 
 FORMAT_VERSION: Final = 1
+# The origin of what `kubestow record` writes: changes only, of a cluster that another program
+# schedules.
+FOREIGN_ORIGIN: Final = "record"
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -77,6 +80,17 @@ class RecordedAttempt(msgspec.Struct, frozen=True, array_like=True, tag="?"):
     totals: int
 
 
+class CycleBegan(msgspec.Struct, frozen=True, array_like=True, tag="!"):
+    """A cycle has begun that may wait for extenders: it decides on what was known at this moment.
+
+    Its decision follows, after what happened while it waited. `pod` is namespace/name.
+    """
+
+    at_ns: int
+    pod: str
+    uid: str
+
+
 class Refusal(msgspec.Struct, frozen=True, array_like=True):
     """An `ApiError`; `cause` is that of an UnreachableError."""
 
@@ -116,7 +130,7 @@ class ClockSet(msgspec.Struct, frozen=True, array_like=True, tag="@"):
     ahead_ns: int
 
 
-Record = Put | Removed | RecordedAttempt | Answer | Posted | ClockSet
+Record = Put | Removed | CycleBegan | RecordedAttempt | Answer | Posted | ClockSet
 
 # Kinds that no scheduler watches.
 _UNWATCHED: Final = (Binding, Event, Lease)

@@ -3,8 +3,11 @@
 import zlib
 from typing import Final, Protocol, TypeVar
 
+import numpy as np
+
 from kubestow.api.decode import encode_json
 from kubestow.api.meta import ApiObject
+from kubestow.api.pod_info import PodInfo
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.cluster.informer import Handler
 from kubestow.engine.decision import Decision
@@ -13,6 +16,7 @@ from kubestow.queue import QueuedPod
 from kubestow.recording.format import (
     Answer,
     ClockSet,
+    CycleBegan,
     Posted,
     Put,
     Record,
@@ -23,24 +27,35 @@ from kubestow.recording.format import (
 
 T = TypeVar("T", bound=ApiObject)
 
+# With this many records a block is written.
+BLOCK_RECORDS: Final = 256
 # A difference between the two clocks that counts: the wall clock was set, or runs at another speed.
 CLOCK_SET_NS: Final = NANOSECONDS // 100
 
 
 class RecordSink(Protocol):
-    def write(self, record: Record) -> None: ...
+    """Records are added to `records`; `flush` takes them from there."""
+
+    @property
+    def records(self) -> list[Record]: ...
+
+    def flush(self) -> None: ...
 
 
 class Recorder:
-    """Called by the informers, by the client and with every decision."""
+    """Called by the informers, by the client and with every decision.
+
+    Several calls for each pod: what they do is kept short rather than divided.
+    """
 
     def __init__(self, sink: RecordSink, clock: Clock) -> None:
-        self._sink = sink
         self._clock = clock
-        self.start_again()
+        self._monotonic_s = clock.monotonic_s
+        self.start_again(sink)
 
-    def start_again(self) -> None:
-        """From here on, times count from now."""
+    def start_again(self, sink: RecordSink) -> None:
+        """From here on, records go to this sink, and times count from now."""
+        self._records, self._flush = sink.records, sink.flush
         self._started_s = self._clock.monotonic_s()
         self._started_ns = self._clock.now_ns()
         self._ahead_ns = 0
@@ -55,18 +70,29 @@ class Recorder:
         def gone(last: T, is_unseen: bool) -> None:
             metadata = last.metadata
             text = b"" if is_unseen else encode_json(last)
-            self._sink.write(Removed(self._now_ns(), kind, metadata.namespace, metadata.name, text))
+            self._add(Removed(self._now_ns(), kind, metadata.namespace, metadata.name, text))
 
         return Handler(self.put, changed, gone)
 
     def put(self, new: ApiObject) -> None:
-        self._sink.write(Put(self._now_ns(), type(new).__name__, encode_json(new)))
+        at_ns = round((self._monotonic_s() - self._started_s) * NANOSECONDS)
+        # At once: a moment later reading the object again takes longer than this.
+        text = encode_json(new)
+        self._records.append(Put(at_ns, type(new).__name__, text))
+        if len(self._records) >= BLOCK_RECORDS:
+            self._flush()
+
+    def began(self, queued_pod: QueuedPod) -> None:
+        """For `Scheduler.on_waiting_cycle`."""
+        at_ns = self._now_ns()
+        self._note_clock(at_ns)
+        self._add(CycleBegan(at_ns, queued_pod.pod_info.key, queued_pod.uid))
 
     def decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
         """A `DecisionListener`."""
         at_ns = self._now_ns()
         self._note_clock(at_ns)
-        self._sink.write(attempt_of(decision, at_ns))
+        self._add(attempt_of(decision, queued_pod.pod_info, at_ns))
 
     def answered(
         self,
@@ -79,51 +105,51 @@ class Recorder:
         is_error = isinstance(answer, ApiError)
         text = b"" if answer is None or is_error else encode_json(answer)
         refusal = refusal_of(answer) if is_error else None
-        self._sink.write(
-            Answer(self._now_ns(), request, cls.__name__, namespace, name, text, refusal)
-        )
+        at_ns = self._now_ns()
+        self._add(Answer(at_ns, request, cls.__name__, namespace, name, text, refusal))
 
     def posted(self, request: int, code: int, body: bytes, error: str) -> None:
         """An extender has answered; called in any thread."""
-        self._sink.write(Posted(self._now_ns(), request, code, body, error))
+        self._add(Posted(self._now_ns(), request, code, body, error))
 
     def _note_clock(self, at_ns: int) -> None:
         ahead_ns = self._clock.now_ns() - self._started_ns - at_ns
         if abs(ahead_ns - self._ahead_ns) > CLOCK_SET_NS:
             self._ahead_ns = ahead_ns
-            self._sink.write(ClockSet(at_ns, ahead_ns))
+            self._add(ClockSet(at_ns, ahead_ns))
+
+    def _add(self, record: Record) -> None:
+        self._records.append(record)
+        if len(self._records) >= BLOCK_RECORDS:
+            self._flush()
 
     def _now_ns(self) -> int:
         # Not wall-clock time, which may be set back.
-        return round((self._clock.monotonic_s() - self._started_s) * NANOSECONDS)
+        return round((self._monotonic_s() - self._started_s) * NANOSECONDS)
 
 
-def attempt_of(decision: Decision, at_ns: int) -> RecordedAttempt:
+def attempt_of(decision: Decision, pod: PodInfo, at_ns: int) -> RecordedAttempt:
     """The decision in a form that can be compared with another of the same pod."""
-    nomination, post_filter = decision.nomination, decision.post_filter
+    nomination, post_filter, status = decision.nomination, decision.post_filter, decision.status
+    rows, scores = decision.feasible_rows, decision.scores
+    # Without laying the rows out: a search that finds every node gives a slice.
+    if isinstance(rows, slice):
+        feasible, checksum = rows.stop - rows.start, zlib.crc32(b"%d:%d" % (rows.start, rows.stop))
+    else:
+        feasible, checksum = len(rows), zlib.crc32(np.ascontiguousarray(rows).data)
+    if scores is not None:
+        checksum = zlib.crc32(np.ascontiguousarray(scores.total).data, checksum)
     return RecordedAttempt(
         at_ns,
-        decision.pod.key,
-        decision.pod.uid,
+        pod.key,
+        pod.uid,
         decision.node_name,
-        decision.message,
+        "" if status is None else status.message,
         None if nomination is None else nomination.node_name,
-        tuple([victim.key for victim in post_filter.victims]) if post_filter is not None else (),
+        () if post_filter is None else tuple([victim.key for victim in post_filter.victims]),
         decision.evaluated_count,
-        decision.feasible_count,
-        _checksum(decision),
-    )
-
-
-def _checksum(decision: Decision) -> int:
-    rows = decision.feasible_rows
-    # Without laying the rows out: a search that finds every node gives a slice.
-    place = b"%d:%d" % (rows.start, rows.stop) if isinstance(rows, slice) else b""
-    checksum = zlib.crc32(place if place else decision.feasible.tobytes())
-    return (
-        checksum
-        if decision.scores is None
-        else zlib.crc32(decision.scores.total.tobytes(), checksum)
+        feasible,
+        checksum,
     )
 
 

@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from kubestow.engine.scheduler import Scheduler
 from kubestow.errors import InputError
 from kubestow.recording.client import RecordingClient
 from kubestow.recording.file import RecordingWriter
-from kubestow.recording.format import Header, Record
+from kubestow.recording.format import Header
 from kubestow.recording.posts import record_posts
 from kubestow.recording.recorder import Recorder
 
@@ -35,6 +35,14 @@ log = logging.getLogger(__name__)
 
 # A process that is killed loses what was recorded since the last time.
 FLUSH_S: Final = 1.0
+
+
+class RecordTo(NamedTuple):
+    """Where a recording is written, by which command, and how many bytes it may take."""
+
+    path: Path
+    origin: str
+    bytes_max: int | None = None
 
 
 class RunRecording:
@@ -46,39 +54,35 @@ class RunRecording:
 
     def __init__(
         self,
-        path: Path,
+        to: RecordTo,
         clock: Clock,
         config: SchedulerConfig,
         gates: FeatureGates = DEFAULT_GATES,
         *,
-        origin: str,
         rng: np.random.Generator,
         leaves_to_chance: bool = False,
-        bytes_max: int | None = None,
     ) -> None:
         """`rng` is that of the scheduler, of nothing else. Raises InputError."""
-        self._path = path
+        self._path = to.path
         self._clock = clock
         self._rng = rng
-        self._bytes_max = bytes_max
+        self._bytes_max = to.bytes_max
         self._header = Header(
             program=__version__,
-            origin=origin,
+            origin=to.origin,
             started_ns=clock.now_ns(),
             config=write_config(config, gates),
             gates=gates.overrides,
             chance=_state_of(rng),
             leaves_to_chance=leaves_to_chance,
         )
-        self._writer = RecordingWriter(path, self._header)
-        self.recorder = Recorder(self, clock)
-
-    def write(self, record: Record) -> None:
-        self._writer.write(record)
+        self._writer = RecordingWriter(to.path, self._header)
+        self.recorder = Recorder(self._writer, clock)
 
     def observe_extenders(self, scheduler: Scheduler) -> None:
         if scheduler.extenders is not None:
             record_posts(scheduler.extenders, self.recorder)
+            scheduler.on_waiting_cycle = self.recorder.began
 
     def client(self, client: ClusterClient) -> ClusterClient:
         return RecordingClient(client, self.recorder)
@@ -104,8 +108,10 @@ class RunRecording:
     def _go_on_in_a_new_file(self, scheduler: Scheduler, bytes_max: int) -> None:
         if self._writer.is_ended:
             return
-        # What plugins have reserved for a pod that is being bound is not in any object.
-        if scheduler.binder.running_count or not scheduler.tasks.is_idle:
+        # What plugins have reserved for a pod that is being bound is not in any object, and a cycle
+        # that waits for extenders decides on what was before.
+        is_waiting = scheduler.cycles is not None and not scheduler.cycles.are_idle.is_set()
+        if is_waiting or scheduler.binder.running_count or not scheduler.tasks.is_idle:
             if self._writer.bytes_written > bytes_max:
                 self._writer.end(
                     f"{self._path} has {bytes_max >> 20} MiB, and pods are always bound"
@@ -119,7 +125,7 @@ class RunRecording:
         except (OSError, InputError) as error:
             log.error("The recording has ended: %s", error)
             return
-        self.recorder.start_again()
+        self.recorder.start_again(self._writer)
         for api_object in _objects_of(scheduler):
             self.recorder.put(api_object)
 

@@ -33,6 +33,7 @@ from kubestow.cluster.events import EventRecorder
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import write_config
 from kubestow.engine.bind import BindPermission
+from kubestow.engine.decision import Decision
 from kubestow.engine.edition import TODAY, Edition
 from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.profile_events import ProfileEvents
@@ -43,7 +44,8 @@ from kubestow.explain.running import RunningPod, find_running
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.logs import fail, inform, is_printed
 from kubestow.plugins.loading import load_plugins
-from kubestow.recording.recording import RunRecording
+from kubestow.queue import QueuedPod
+from kubestow.recording.recording import RecordTo, RunRecording
 from kubestow.service.compatibility import Compatibility
 from kubestow.service.connections import Connections
 from kubestow.service.control_loop import ControlLoop, SharedLoop
@@ -361,21 +363,17 @@ class SchedulerProcess(ServiceProcess):
             raise ConfigError("--record needs the scheduler of today: leave out --compatibility")
         if options.record:
             self.recording = RunRecording(
-                Path(options.record),
+                RecordTo(Path(options.record), "run", options.record_bytes_max),
                 clock,
                 self.config,
                 options.gates,
-                origin="run",
                 rng=scheduler_rng,
                 leaves_to_chance=True,
-                bytes_max=options.record_bytes_max,
             )
         recording = self.recording
         client = connections.main if recording is None else recording.client(connections.main)
         # The page adds itself while one is open.
         listeners: list[DecisionListener] = []
-        if recording is not None:
-            listeners.append(recording.recorder.decided)
         self.history = AttemptHistory(clock)
         metrics.own.observe_history(self.history)
         self.scheduler = edition.factory(
@@ -388,7 +386,7 @@ class SchedulerProcess(ServiceProcess):
             gates=options.gates,
             queue_metrics=metrics.queue,
             metrics=metrics.scheduler,
-            history=self.history,
+            history=_called_with_decisions(self.history, recording),
             max_unschedulable_ns=int(options.pod_max_in_unschedulable_pods),
             may_bind=self._may_bind,
             leaves_to_chance=True,
@@ -463,6 +461,21 @@ class SchedulerProcess(ServiceProcess):
 
 async def _first(*waited_for: asyncio.Future[Any]) -> None:
     await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
+
+
+def _called_with_decisions(
+    history: AttemptHistory, recording: RunRecording | None
+) -> DecisionListener:
+    """Both in one place, because neither needs timings: listeners make every attempt be timed."""
+    if recording is None:
+        return history
+    record = recording.recorder.decided
+
+    def note(decision: Decision, queued_pod: QueuedPod) -> None:
+        history(decision, queued_pod)
+        record(decision, queued_pod)
+
+    return note
 
 
 def first_error(error: BaseException) -> BaseException:

@@ -12,3 +12,5 @@ NODE_COUNT: Final = 10
 NODES_PER_CLUSTER: Final = 10_000
 # How long a node may be silent before it counts as lost.
 NODE_GRACE_S: Final = 50.0
+# What the recording of a served cluster takes at most, both files together.
+RECORD_SIZE_MIB: Final = 512

@@ -7,7 +7,6 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
@@ -30,7 +29,7 @@ from kubestow.engine.watching import ClusterWatcher
 from kubestow.framework.handle import EventSink, NoEvents
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import QueueStatistics
-from kubestow.recording.recording import RunRecording
+from kubestow.recording.recording import RecordTo, RunRecording
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +83,7 @@ class EmbeddedCluster:
         factory: type[SchedulerFactory] = SchedulerFactory,
         client: ClusterClient | None = None,
         gates: FeatureGates = DEFAULT_GATES,
-        record: Path | None = None,
+        record: RecordTo | None = None,
         metrics: SchedulerMetrics = NO_SCHEDULER_METRICS,
         has_events: bool = True,
     ) -> None:
@@ -96,16 +95,16 @@ class EmbeddedCluster:
         self.clock = clock
         self._has_events = has_events
         self.client = client or MemoryClient(cluster)
+        self.recorder = EventRecorder(self.client, clock, hostname="embedded")
         self.recording: RunRecording | None = None
         # The scheduler's own list: what is added is called with the next decision.
         self.listeners: list[DecisionListener] = list(listeners)
         observer = None
         if record is not None:
-            self.recording = RunRecording(record, clock, config, gates, origin="simulate", rng=rng)
+            self.recording = RunRecording(record, clock, config, gates, rng=rng)
             observer = self.recording.recorder.handler
             self.listeners.append(self.recording.recorder.decided)
             self.client = self.recording.client(self.client)
-        self.recorder = EventRecorder(self.client, clock, hostname="embedded")
         self.scheduler = factory(
             config=config,
             client=self.client,

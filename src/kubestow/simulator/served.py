@@ -38,6 +38,7 @@ from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.engine.profiles import Registry
 from kubestow.errors import InputError
 from kubestow.plugins.registry import REGISTRY
+from kubestow.recording.recording import RecordTo
 from kubestow.simulator.cluster_file import LoadReport, load_cluster_files
 from kubestow.simulator.controllers.cron_job import CronJobController
 from kubestow.simulator.controllers.daemon_set import DaemonSetController
@@ -83,6 +84,8 @@ class ServedOptions(msgspec.Struct, frozen=True, kw_only=True):
     node_grace_s: float = NODE_GRACE_S
     # Those of the API server and of the scheduler.
     gates: FeatureGates = DEFAULT_GATES
+    # A file for what the scheduler sees and decides.
+    record: RecordTo | None = None
 
 
 class ServedCluster:
@@ -194,9 +197,10 @@ class ServedCluster:
                 # The API server has to answer while an extender is asked.
                 extenders_in_thread=True,
                 gates=self._options.gates,
+                record=self._options.record,
                 metrics=self._metrics,
             )
-            async with embedded.running():
+            async with embedded.running(), _written(embedded):
                 yield
             return
         tasks = [asyncio.create_task(run_part(controller)) for controller in controllers]
@@ -206,6 +210,20 @@ class ServedCluster:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _written(embedded: EmbeddedCluster) -> AsyncGenerator[None, None]:
+    """Write the recording, if there is one, to its file while the cluster runs."""
+    if embedded.recording is None:
+        yield
+        return
+    writing = asyncio.create_task(embedded.recording.run(embedded.scheduler))
+    try:
+        yield
+    finally:
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
 
 
 def controllers_for(

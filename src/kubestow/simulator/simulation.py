@@ -27,6 +27,7 @@ from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import QueuedPod
 from kubestow.queue.moves import Place
 from kubestow.queue.queue import SchedulingQueue
+from kubestow.recording.recording import RecordTo
 from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.embedded import EmbeddedCluster
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
@@ -155,7 +156,7 @@ class Simulation:
             seed=seed,
             factory=factory,
             gates=gates,
-            record=record,
+            record=None if record is None else RecordTo(record, "simulate"),
         )
 
     @property

@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 # The default start of virtual time. Any date would do; this one is easy to recognise.
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_EPOCH_NS: Final = round(EPOCH.timestamp()) * NANOSECONDS
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
@@ -46,13 +47,20 @@ class VirtualClock:
     of the loop keep their order in the queue.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, start: datetime = EPOCH) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, start_ns: int = _EPOCH_NS) -> None:
+        """`start_ns` is the wall-clock time, since 1970, when the time of the loop is 0."""
         self._loop = loop
-        self._start_ns = round(start.timestamp()) * NANOSECONDS
+        self._start_ns = start_ns
+        self._ahead_ns = 0
+        self._last_ns = 0
+
+    def set(self, ahead_ns: int) -> None:
+        """Set the wall clock: ahead of the time that has passed since the start, or behind it."""
+        self._ahead_ns = ahead_ns
         self._last_ns = 0
 
     def now_ns(self) -> int:
-        now_ns = self._start_ns + round(self._loop.time() * NANOSECONDS)
+        now_ns = self._start_ns + self._ahead_ns + round(self._loop.time() * NANOSECONDS)
         self._last_ns = max(now_ns, self._last_ns + 1)
         return self._last_ns
 

@@ -18,6 +18,7 @@ from kubestow.cluster.http.kubeconfig import (
     find_server,
     in_cluster,
     load_kubeconfig,
+    load_kubeconfigs,
 )
 from kubestow.errors import ConfigError
 from kubestow.testing.clock import ManualClock
@@ -304,10 +305,10 @@ def test_the_namespace_of_a_context(tmp_path: Path):
         {"name": "two", "context": {"cluster": "c"}},
     ]
     path.write_text(yaml.safe_dump({"current-context": "one", "contexts": contexts}))
-    assert context_namespace(str(path)) == "shop"
-    assert context_namespace(str(path), "two") == ""
+    assert context_namespace([str(path)]) == "shop"
+    assert context_namespace([str(path)], "two") == ""
     with pytest.raises(ConfigError, match='has no context "three"; it has "one", "two"'):
-        context_namespace(str(path), "three")
+        context_namespace([str(path)], "three")
 
 
 def test_files_that_kubectl_reads(tmp_path: Path):
@@ -317,3 +318,22 @@ def test_files_that_kubectl_reads(tmp_path: Path):
     assert default_kubeconfigs(environ) == [str(two)]
     one.touch()
     assert default_kubeconfigs(environ) == [str(one), str(two)]
+
+
+def test_of_several_files_the_first_counts(tmp_path: Path):
+    """Entries of both are found, and their paths are relative to the folder of each."""
+    one, two = tmp_path / "one" / "config", tmp_path / "two" / "config"
+    for path, server in ((one, "https://one"), (two, "https://two")):
+        path.parent.mkdir()
+        shared = {"name": "shared", "cluster": {"server": server, "certificate-authority": "ca"}}
+        own = {"name": server[8:], "context": {"cluster": "shared", "user": "u"}}
+        user = {"name": "u", "user": {"client-key": "key", "client-certificate": "crt"}}
+        document = {"clusters": [shared], "contexts": [own]}
+        path.write_text(yaml.safe_dump(document | ({"users": [user]} if path == two else {})))
+    paths = [str(one), str(two)]
+    found = load_kubeconfigs(paths, CLOCK, context="two", environ={})
+    assert found.server == "https://one"
+    assert found.tls.ca_file == str(tmp_path / "one" / "ca")
+    assert found.tls.key_file == str(tmp_path / "two" / "key")
+    with pytest.raises(ConfigError, match=r'one/config", ".*two/config" has no current-context'):
+        load_kubeconfigs(paths, CLOCK, environ={})

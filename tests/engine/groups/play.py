@@ -14,7 +14,7 @@ from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim, Storag
 from kubestow.api.workload import PodDisruptionBudget
 from kubestow.simulator.conformance.runs.state import state_of
 from kubestow.simulator.conformance.runs.stepped_loop import SteppedLoop
-from kubestow.simulator.conformance.runs.world import EPOCH, RunWorld
+from kubestow.simulator.conformance.runs.world import EPOCH_NS, RunWorld
 
 Json = dict[str, Any]
 KINDS = {
@@ -162,7 +162,7 @@ class Play:
 
     @property
     def state(self) -> Json:
-        return state_of(self.world.scheduler, self._names, round(EPOCH.timestamp()) * 1_000_000_000)
+        return state_of(self.world.scheduler, self._names, EPOCH_NS)
 
     def nodes_of(self, *names: str) -> list[str]:
         """Where these pods run; empty for pods without a node."""

@@ -16,11 +16,10 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.clock import SystemClock
 from kubestow.cluster.self_signed import self_signed
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.errors import ConfigError, InputError
+from kubestow.errors import InputError
 from kubestow.service.commands.cluster_input import (
     InputRequest,
     changes_of,
-    find_live_server,
     load_input,
 )
 from kubestow.simulator.input.changes import InputChanges, NodesLike
@@ -179,19 +178,3 @@ def test_numbers_and_nodes_go_together() -> None:
     assert changes.drain == ("a",)
     with pytest.raises(InputError, match="--add-nodes and --like go together"):
         changes_of(add_nodes=[1, 2], like=["a"], **options)
-
-
-def test_the_server_is_that_of_kubectl(server: Path, tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    (home / ".kube").mkdir(parents=True)
-    environ = {"HOME": str(home)}
-    with pytest.raises(ConfigError, match=r"there is no kubeconfig: .* name one with --kubeconfig"):
-        find_live_server("", "", environ)
-    url = find_live_server(str(server), "", environ).server
-    (home / ".kube" / "config").write_bytes(server.read_bytes())
-    assert find_live_server("", "", environ).server == url
-    assert find_live_server("", "", {"KUBECONFIG": str(server)}).server == url
-    with pytest.raises(ConfigError, match="other"):
-        find_live_server(str(server), "other", environ)
-    with pytest.raises(ConfigError, match="names 2 files, which are not merged here"):
-        find_live_server("", "", {"KUBECONFIG": "a:b"})

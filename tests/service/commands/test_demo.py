@@ -1,6 +1,7 @@
 """`kubestow demo` on the command line, and what it shows in narrow terminals."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -112,8 +113,20 @@ def test_the_inside_of_an_older_version_is_shown():
         (["--compatibility", "v1.9"], "--compatibility needs --verbose"),
         (["--serve", "--verbose"], "--verbose has no effect with --serve"),
         (["--page", "--verbose"], "--verbose has no effect with --page"),
+        (["--verbose", "--record", "x"], "--record has no effect with --verbose"),
+        (["--serve", "--no-scheduler", "--record", "x"], "--record has no effect with --no-sched"),
     ],
 )
 def test_the_story_has_its_own_options(arguments: list[str], message: str):
     result = CliRunner().invoke(app, ["demo", *arguments])
     assert message in str(result.exception)
+
+
+@pytest.mark.slow  # plays the whole story twice
+def test_the_story_is_recorded_and_replayed(tmp_path: Path):
+    path = str(tmp_path / "demo.rec")
+    assert CliRunner().invoke(app, ["demo", "--speed", "0", "--record", path]).exit_code == 0
+    result = CliRunner().invoke(app, ["replay", path])
+    assert result.exit_code == 0
+    assert result.output.rstrip().endswith("changes: 0 differ")
+    assert not result.output.startswith("0 decisions")

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -18,10 +18,11 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.plugins.registry import REGISTRY
 from kubestow.recording.file import RecordingReader
 from kubestow.recording.format import RecordedAttempt
-from kubestow.recording.recording import RunRecording
+from kubestow.recording.recording import RecordTo, RunRecording
 from kubestow.simulator.embedded import EmbeddedCluster
 from kubestow.simulator.replay.replay import RecordedAnswers, Replay
 from kubestow.simulator.replay.report import ReplayReport
+from kubestow.simulator.replay.why import AttemptViews, explain_report
 from kubestow.simulator.simulation import Simulation
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.testing.faults import replica
@@ -63,6 +64,16 @@ def pod(name: str, cpu: str = "500m", **spec: Any) -> JsonObject:
     }
 
 
+PACKING = decode_config(
+    b"""
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
+"""
+)
 CLUSTER = [node("small", "2"), node("large", "6")]
 
 
@@ -84,17 +95,7 @@ def test_a_simulation_is_replayed(tmp_path: Path) -> None:
 def test_another_configuration_decides_otherwise_and_later_pods_as_recorded(tmp_path: Path) -> None:
     path = tmp_path / "r"
     recorded(path, [*CLUSTER, *(pod(f"p{i}") for i in range(6))])
-    config = decode_config(
-        b"""
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- pluginConfig:
-  - name: NodeResourcesFit
-    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
-"""
-    )
-    report = replayed(path, config=config, is_other=True)
+    report = replayed(path, config=PACKING, is_other=True)
     assert report.attempts == 6
     assert report.differing > 0
     assert report.by_what["totals"] == report.differing
@@ -103,6 +104,39 @@ profiles:
     assert all({each.recorded, each.replayed} == {"small", "large"} for each in moved)
     # Where nothing differs but the scores, the recorded pods fill the nodes as they did.
     assert not any(each.what == ("not waiting",) for each in report.differences)
+
+
+def test_members_of_a_group_are_explained_after_their_cycle(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    gates = FeatureGates({"GenericWorkload": True, "GangScheduling": True})
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+    }
+    members = [pod(f"p{i}", schedulingGroup={"podGroupName": "g"}) for i in range(3)]
+
+    async def run() -> None:
+        documents = [*CLUSTER, group, *members]
+        await Simulation(documents, SchedulerConfig(), record=path, gates=gates).run()
+
+    run_in_virtual_time(run())
+    reader = RecordingReader(path)
+    answers = RecordedAnswers.of(reader)
+    views = AttemptViews(limit=2)
+
+    async def replay() -> ReplayReport:
+        other = Replay(reader.header, PACKING, gates, REGISTRY, answers, is_other=True, views=views)
+        return await other.run(reader)
+
+    report = run_in_virtual_time(replay())
+    explain_report(report, views.found, {})
+    assert report.attempts == 3
+    assert report.differing >= 2
+    explained = [each for each in report.differences if each.why is not None]
+    assert len(explained) == 2
+    assert report.unexplained == report.differing - 2
 
 
 def test_a_pod_that_is_not_in_the_recording_is_said(tmp_path: Path) -> None:
@@ -127,12 +161,19 @@ def test_a_pod_that_is_not_in_the_recording_is_said(tmp_path: Path) -> None:
 
 # Restarts, preemption, volumes, lost answers, broken watches, clocks that are set: whatever happens
 # to a scheduler, its recording explains its decisions. Plugins that fail at random are left out.
-@pytest.mark.parametrize("seed", [8, 34, 61])
+# With an extender that is late, silent or wrong, bindings end while a cycle waits for it.
+@pytest.mark.parametrize(
+    ("seed", "extender"), [(8, ""), (34, ""), (61, ""), (8, "required"), (34, "ignorable")]
+)
 def test_every_process_of_a_disturbed_cluster_is_replayed(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int,
+    extender: Literal["", "required", "ignorable"],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plan = make_plan(seed)
-    plan = plan._replace(setup=msgspec.structs.replace(plan.setup, has_plugin=False, extender=""))
+    setup = msgspec.structs.replace(plan.setup, has_plugin=False, extender=extender)
+    plan = plan._replace(setup=setup)
     recordings: dict[Path, RunRecording] = {}
     start = replica.Replica._start
 
@@ -142,7 +183,7 @@ def test_every_process_of_a_disturbed_cluster_is_replayed(
         start(self, ended)
         process = self.process
         recordings[path] = process.recording
-        process.scheduler.listeners += (process.recording.recorder.decided,)
+        process.recording.observe_extenders(process.scheduler)  # The replica has its own.
 
     monkeypatch.setattr(replica.Replica, "_start", recording_start)
     assert run_plan(plan).broken == []
@@ -173,7 +214,7 @@ def test_a_recording_that_goes_on_in_a_second_file_is_replayed_in_two_parts(tmp_
         clock = VirtualClock(asyncio.get_running_loop())
         store = MemoryCluster(clock)
         store.load([node(f"n{i}", str(2 + i % 3), zone=f"z{i % 2}") for i in range(7)])
-        cluster = EmbeddedCluster(store, SchedulerConfig(), clock, record=path)
+        cluster = EmbeddedCluster(store, SchedulerConfig(), clock, record=RecordTo(path, "test"))
         assert cluster.recording is not None
         async with cluster.running():
             for number in range(40):
@@ -200,7 +241,7 @@ def test_a_second_file_that_cannot_be_begun_ends_the_recording_only(
         clock = VirtualClock(asyncio.get_running_loop())
         store = MemoryCluster(clock)
         store.load([node("n", "8")])
-        cluster = EmbeddedCluster(store, SchedulerConfig(), clock, record=path)
+        cluster = EmbeddedCluster(store, SchedulerConfig(), clock, record=RecordTo(path, "test"))
         async with cluster.running(), limited(cluster):
             for number in range(6):
                 store.create(PODS, pod(f"p{number}", "100m"))

@@ -4,10 +4,9 @@ What is left out, unknown or changed is reported on standard error, a line each.
 """
 
 import asyncio
-import os
 import shlex
 import sys
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,9 +16,10 @@ import numpy as np
 from kubestow.api.files import Document, load_documents
 from kubestow.clock import SystemClock
 from kubestow.cluster.http.http_client import HttpClient
-from kubestow.cluster.http.kubeconfig import ServerConfig, in_cluster, load_kubeconfig
+from kubestow.cluster.http.kubeconfig import ServerConfig
 from kubestow.cluster.http.session import ApiSession
-from kubestow.errors import ConfigError, InputError
+from kubestow.errors import InputError
+from kubestow.service.commands.kubeconfig import Kubeconfig
 from kubestow.service.connections import user_agent
 from kubestow.simulator.input.changes import InputChanges, NodesLike
 from kubestow.simulator.input.live import LiveCluster, read_cluster
@@ -147,7 +147,8 @@ def report_unknown_fields(documents: Sequence[Document], *, is_strict: bool) -> 
 
 
 def _read_live(request: InputRequest) -> list[Document]:
-    live = asyncio.run(_read(find_live_server(request.kubeconfig, request.context)))
+    server = Kubeconfig(request.kubeconfig, request.context).server(SystemClock())
+    live = asyncio.run(_read(server))
     for texts, problem in (
         (live.not_served, "not served, so read as empty"),
         (live.forbidden, "warning: you may not list these, so they are read as empty"),
@@ -164,33 +165,3 @@ async def _read(server: ServerConfig) -> LiveCluster:
         return await read_cluster(client)
     finally:
         client.close()
-
-
-def find_live_server(
-    kubeconfig: str, context: str, environ: Mapping[str, str] = os.environ
-) -> ServerConfig:
-    """The server that kubectl would talk to; ConfigError if none is configured."""
-    clock = SystemClock()
-    path = kubeconfig or _default_kubeconfig(environ)
-    if path:
-        return load_kubeconfig(path, clock, context=context, environ=environ)
-    try:
-        return in_cluster(clock, environ=environ)
-    except ConfigError as error:
-        raise ConfigError(
-            "there is no kubeconfig: neither $KUBECONFIG nor ~/.kube/config; name one with "
-            "--kubeconfig"
-        ) from error
-
-
-def _default_kubeconfig(environ: Mapping[str, str]) -> str:
-    named = [path for path in environ.get("KUBECONFIG", "").split(os.pathsep) if path]
-    if len(named) > 1:
-        raise ConfigError(
-            f"$KUBECONFIG names {len(named)} files, which are not merged here; name one with "
-            "--kubeconfig"
-        )
-    if named:
-        return named[0]
-    usual = Path(environ.get("HOME", ""), ".kube", "config")
-    return str(usual) if usual.is_file() else ""

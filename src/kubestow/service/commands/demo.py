@@ -13,7 +13,7 @@ import typer
 
 from kubestow.errors import InputError
 from kubestow.service.compatibility import Compatibility
-from kubestow.simulator.defaults import NODE_COUNT, NODE_GRACE_S, NODES_PER_CLUSTER
+from kubestow.simulator.defaults import NODE_COUNT, NODE_GRACE_S, NODES_PER_CLUSTER, RECORD_SIZE_MIB
 
 Mode = Literal["page", "story", "server"]
 
@@ -124,6 +124,13 @@ def demo(
             "reads. The data of secrets is left out.",
         ),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Record what the scheduler sees and decides, for kubestow replay.",
+        ),
+    ] = None,
     config_file: Annotated[
         Path | None,
         typer.Option(
@@ -186,14 +193,17 @@ def demo(
 
     Example: kubestow demo --verbose --compatibility v1.20
 
-    Example: kubestow demo --serve --nodes 5
+    Example: kubestow demo --serve --nodes 5 --record demo.rec
 
     Example: kubestow demo --serve --node-shape cpu=8,memory=32Gi,count=3 --load workload/
     """
     mode = _mode(context)
     if mode == "story":
-        _tell(speed, compatibility, verbose=verbose)
+        _tell(speed, compatibility, record, verbose=verbose)
         return
+    if record is not None and not scheduler:
+        raise InputError("--record has no effect with --no-scheduler: there is nothing to record")
+    from kubestow.recording.recording import RecordTo
     from kubestow.service.commands.scheduler_config import checked_gates
     from kubestow.simulator.node_shapes import NodeShape, parse_shape
     from kubestow.simulator.served import ServedOptions
@@ -206,6 +216,7 @@ def demo(
         has_scheduler=scheduler,
         node_grace_s=node_grace,
         gates=checked_gates(feature_gates),
+        record=None if record is None else RecordTo(record, "demo", RECORD_SIZE_MIB << 20),
     )
     if mode == "page":
         from kubestow.service.commands.demo_page import PageRequest, show_page
@@ -237,7 +248,11 @@ def demo(
     raise typer.Exit(serve_demo(request))
 
 
-def _tell(speed: float | None, compatibility: Compatibility, *, verbose: bool) -> None:
+def _tell(
+    speed: float | None, compatibility: Compatibility, record: Path | None, *, verbose: bool
+) -> None:
+    if verbose and record is not None:
+        raise InputError("--record has no effect with --verbose")
     if verbose:
         from kubestow.service.commands.demo_verbose import tell_demo
 
@@ -247,7 +262,7 @@ def _tell(speed: float | None, compatibility: Compatibility, *, verbose: bool) -
         raise InputError("--compatibility needs --verbose: kubestow demo --verbose …")
     from kubestow.service.commands.demo_play import play_demo
 
-    play_demo(speed)
+    play_demo(speed, record)
 
 
 def _mode(context: typer.Context) -> Mode:

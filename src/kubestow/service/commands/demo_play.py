@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import Iterable
+from pathlib import Path
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -19,6 +20,7 @@ from kubestow.cluster.resources import PODS
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision
 from kubestow.queue import QueuedPod
+from kubestow.recording.recording import RecordTo
 from kubestow.service.output import stdout
 from kubestow.simulator.demo import Scene, scenes
 from kubestow.simulator.embedded import EmbeddedCluster
@@ -36,15 +38,18 @@ _ARRIVAL_S = 0.05
 _EPILOGUE_S = 8.0
 
 
-def play_demo(speed: float | None) -> None:
-    """Play all scenes, at this many virtual seconds per real one; 0 does not wait."""
+def play_demo(speed: float | None, record: Path | None = None) -> None:
+    """Play all scenes, at this many virtual seconds per real one; 0 does not wait.
+
+    `record` is a file for what the scheduler sees and decides.
+    """
     console = stdout()
     if speed is None:
         speed = 3.0 if console.is_terminal else 0.0
-    run_in_virtual_time(_play(console, is_watched=speed > 0), speed=speed or None)
+    run_in_virtual_time(_play(console, record, is_watched=speed > 0), speed=speed or None)
 
 
-async def _play(console: Console, *, is_watched: bool) -> None:
+async def _play(console: Console, record: Path | None, *, is_watched: bool) -> None:
     clock = VirtualClock(asyncio.get_running_loop())
     store = MemoryCluster(clock)
     view = DemoView(console, clock, is_live=is_watched and console.is_terminal)
@@ -56,6 +61,7 @@ async def _play(console: Console, *, is_watched: bool) -> None:
         clock,
         listeners=[view.note],
         controllers=[FakeKubelets(store, clock)],
+        record=None if record is None else RecordTo(record, "demo"),
     )
     view.announce(story[0])
     async with cluster.running():

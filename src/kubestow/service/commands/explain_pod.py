@@ -22,12 +22,12 @@ from kubestow.explain.one_node import asked_filters
 from kubestow.explain.pod import explain_pod
 from kubestow.explain.suggestions import OfferedNode, find_suggestions
 from kubestow.service.commands.explain_sources import (
-    Kubeconfig,
     cluster_from_files,
     kept_explanation,
     live_cluster,
 )
 from kubestow.service.commands.explain_text import print_explanation
+from kubestow.service.commands.kubeconfig import Kubeconfig
 from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
 from kubestow.service.formats import DataFormat, ExplainFormat
 from kubestow.service.logging import warnings_on_stderr
@@ -117,7 +117,7 @@ def _find(request: ExplainRequest) -> tuple[StillCluster, Pod]:
     if request.files:
         cluster = cluster_from_files(request.files, loaded, gates, clock)
         return cluster, _pod_of(cluster, namespace, name)
-    kubeconfig = Kubeconfig(request.kubeconfig, request.context)
+    kubeconfig = Kubeconfig(request.kubeconfig, request.context, instead=", or give files with -f")
     namespace = namespace or kubeconfig.namespace
     server = kubeconfig.server(clock)
     cluster = live_cluster(server, (namespace, name), loaded, gates, clock)

@@ -19,16 +19,11 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.http.http_client import HttpClient
-from kubestow.cluster.http.kubeconfig import (
-    ServerConfig,
-    context_namespace,
-    default_kubeconfigs,
-    load_kubeconfig,
-)
+from kubestow.cluster.http.kubeconfig import ServerConfig
 from kubestow.cluster.http.session import ApiSession
 from kubestow.cluster.informer import POD_FIELD_SELECTOR
 from kubestow.config.feature_gates import FeatureGates
-from kubestow.errors import ApiError, ConfigError, InputError, NotFoundError
+from kubestow.errors import ApiError, InputError, NotFoundError
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Explanation
 from kubestow.plugins.loading import LoadedPlugins
@@ -37,7 +32,6 @@ from kubestow.service.connections import user_agent
 from kubestow.simulator.gang_definitions import dialects_of
 from kubestow.simulator.still import still_cluster
 
-DEFAULT_NAMESPACE: Final = "default"
 _QPS: Final = 50.0
 _BURST: Final = 100
 _ANSWER_S: Final = 30.0  # how long a scheduler may take to answer
@@ -55,45 +49,6 @@ def cluster_from_files(
     return still_cluster(
         manifests.documents, loaded.config, clock, registry=loaded.registry, gates=gates
     )
-
-
-class Kubeconfig:
-    """The kubeconfig and its context that the command line names, or kubectl's own."""
-
-    def __init__(self, path: str, context: str) -> None:
-        """InputError if there is none."""
-        paths = [path] if path else default_kubeconfigs()
-        if not paths:
-            raise InputError(
-                "no cluster to explain: give files with -f, or a server with --kubeconfig"
-            )
-        self._context = context
-        # Of several files, as KUBECONFIG may name, the first that has the context.
-        self._path = next((each for each in paths if _has_context(each, context)), paths[0])
-
-    @property
-    def namespace(self) -> str:
-        """The namespace of pods that are named without one."""
-        return context_namespace(self._path, self._context) or DEFAULT_NAMESPACE
-
-    def server(self, clock: Clock) -> ServerConfig:
-        return load_kubeconfig(self._path, clock, context=self._context)
-
-    def scheduler(self, address: str, clock: Clock, *, skips_verification: bool) -> ServerConfig:
-        """A scheduler at this address, with the credentials of the context."""
-        server = load_kubeconfig(self._path, clock, context=self._context, master=address)
-        if not skips_verification:
-            return server
-        tls = msgspec.structs.replace(server.tls, ca_file="", ca_data=b"", skips_verification=True)
-        return msgspec.structs.replace(server, tls=tls)
-
-
-def _has_context(path: str, context: str) -> bool:
-    try:
-        context_namespace(path, context)
-    except ConfigError:
-        return False
-    return True
 
 
 def live_cluster(

@@ -4,7 +4,7 @@ import asyncio
 import signal
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -19,14 +19,13 @@ from kubestow.cluster.informer import POD_FIELD_SELECTOR, Informer
 from kubestow.config.scalars import Duration
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import InputError
-from kubestow.recording.recording import RunRecording
-from kubestow.service.commands.cluster_input import find_live_server
+from kubestow.recording.format import FOREIGN_ORIGIN
+from kubestow.recording.recording import RecordTo, RunRecording
+from kubestow.service.commands.kubeconfig import Kubeconfig
 from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.connections import user_agent
 from kubestow.service.logging import warnings_on_stderr
 from kubestow.service.output import stderr
-
-ORIGIN: Final = "record"
 
 
 def record_cluster(
@@ -35,7 +34,7 @@ def record_cluster(
     """Record until the time is over or the process is interrupted; the exit code."""
     seconds = _seconds(duration)
     config = load_scheduler_config(config_file).config
-    server = find_live_server(kubeconfig, context)
+    server = Kubeconfig(kubeconfig, context).server(SystemClock())
     session = ApiSession(
         server, SystemClock(), user_agent=f"{user_agent()}/record", qps=-1, burst=1
     )
@@ -61,7 +60,7 @@ async def _record(
 ) -> None:
     clock, rng = SystemClock(), np.random.default_rng()
     client = HttpClient(session, rng=rng)
-    recording = RunRecording(path, clock, config, origin=ORIGIN, rng=rng)
+    recording = RunRecording(RecordTo(path, FOREIGN_ORIGIN), clock, config, rng=rng)
     objects, failures = ClusterObjects(), FailureLog(clock, host=client.host)
     # Any: informers of different kinds in one list.
     informers: list[Informer[Any]] = [

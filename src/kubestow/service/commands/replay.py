@@ -21,7 +21,7 @@ def replay(
         ),
     ] = None,
     show: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Print the first N differences.")
+        int, typer.Option(metavar="N", min=0, help="Print and explain the first N differences.")
     ] = 10,
     page: Annotated[
         bool,
@@ -44,7 +44,8 @@ def replay(
 
     A recording of kubestow (run, simulate or demo with --record) is reproduced exactly: every
     change, answer and attempt in its order. With --config, what differs shows where another
-    configuration decides otherwise; after each difference the recorded decision is carried out.
+    configuration decides otherwise, and which filters or scores made the difference; after each
+    difference the recorded decision is carried out.
 
     A recording of another scheduler (kubestow record) shows how far both agree.
 

@@ -1,9 +1,10 @@
 """What `kubestow replay` does: run a recording again, print what differs."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kubestow.clock import SystemClock
 from kubestow.config.decoding import decode_config
@@ -11,19 +12,25 @@ from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.profiles import Registry
 from kubestow.errors import ConfigError, InputError
+from kubestow.explain.difference import AttemptView
 from kubestow.plugins.loading import load_plugins
 from kubestow.recording.file import RecordingReader
-from kubestow.recording.format import Record
+from kubestow.recording.format import FOREIGN_ORIGIN, Record
 from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.formats import DataFormat
 from kubestow.service.output import Table, print_data, progress_bar, stdout
-from kubestow.simulator.replay.agreement import Agreement, AgreementReplay, AgreementReport
+from kubestow.simulator.replay.agreement import (
+    Agreement,
+    AgreementCase,
+    AgreementReplay,
+    AgreementReport,
+)
 from kubestow.simulator.replay.replay import RecordedAnswers, Replay
-from kubestow.simulator.replay.report import ReplayReport
+from kubestow.simulator.replay.report import ReplayDifference, ReplayReport
+from kubestow.simulator.replay.why import AttemptViews, RecordedViews, explain_report
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
-# What `kubestow record` writes: changes only, of a cluster that another program schedules.
-FOREIGN_ORIGIN: Final = "record"
+T = TypeVar("T")
 
 
 class ReplaySetup(NamedTuple):
@@ -37,15 +44,27 @@ def replay_and_print(path: Path, config_file: Path | None, *, show: int, output:
     """Replay and print; the exit code."""
     reader = RecordingReader(path)
     setup = replay_setup(reader, config_file)
-    # What the scheduler logs was logged when it was recorded.
-    logging.getLogger("kubestow").setLevel(logging.CRITICAL + 1)
     if reader.header.origin == FOREIGN_ORIGIN:
-        agreement = _compare(reader, setup)
+        with _without_logs():
+            agreement = _compare(reader, setup, explained=show)
         _print_agreement(agreement, show, output)
         return 0 if agreement.agreeing == agreement.decisions else 1
-    report = _replay(reader, setup)
+    with _without_logs():
+        report = _replay(reader, setup, explained=show)
     _print_report(report, show, output)
     return 1 if report.differing and not report.is_other else 0
+
+
+@contextmanager
+def _without_logs() -> Generator[None, None, None]:
+    """What the scheduler logs was logged when it was recorded."""
+    logger = logging.getLogger("kubestow")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def replay_setup(reader: RecordingReader, config_file: Path | None) -> ReplaySetup:
@@ -65,35 +84,78 @@ def replay_setup(reader: RecordingReader, config_file: Path | None) -> ReplaySet
     return ReplaySetup(loaded.config, loaded.registry, gates, config_file is not None)
 
 
-def _replay(reader: RecordingReader, setup: ReplaySetup) -> ReplayReport:
-    with progress_bar("Replaying") as progress:
-        task = progress.add_task("", total=200)
-
-        def records(start: int) -> Iterator[Record]:
-            for record in reader:
-                progress.update(task, completed=start + round(100 * reader.share_read))
-                yield record
-
-        answers = RecordedAnswers.of(records(0))
-
-        async def run() -> ReplayReport:
-            replay = Replay(
-                reader.header,
-                setup.config,
-                setup.gates,
-                setup.registry,
-                answers,
-                is_other=setup.is_other,
-            )
-            return await replay.run(records(100))
-
-        report = run_in_virtual_time(run())
+def _replay(reader: RecordingReader, setup: ReplaySetup, explained: int) -> ReplayReport:
+    """Replay, and explain as many of the differences."""
+    answers = _with_progress("Reading", reader, RecordedAnswers.of)
+    views = AttemptViews(explained)
+    report = _with_progress(
+        "Replaying", reader, lambda records: _run(reader, records, setup, answers, views)
+    )
     report.cut_at = reader.cut_at
+    if setup.is_other:
+        explain_report(report, views.found, _recorded_views(reader, answers, views))
+    else:
+        explain_report(report, views.found, {})
     return report
 
 
-def _compare(reader: RecordingReader, setup: ReplaySetup) -> AgreementReport:
-    replay = AgreementReplay(setup.config, setup.gates, setup.registry, SystemClock())
+def _recorded_views(
+    reader: RecordingReader, answers: RecordedAnswers, others: AttemptViews
+) -> Mapping[int, AttemptView]:
+    """What the recorded configuration finds in the same attempts; nothing if it cannot be used."""
+    if not others.found:
+        return {}
+    try:
+        setup = replay_setup(reader, None)
+    except InputError:
+        return {}
+    views = RecordedViews(others.found)
+    _with_progress(
+        "Explaining",
+        reader,
+        lambda records: _run(reader, views.needed(records), setup, answers, views),
+    )
+    return views.found
+
+
+def _run(
+    reader: RecordingReader,
+    records: Iterable[Record],
+    setup: ReplaySetup,
+    answers: RecordedAnswers,
+    views: AttemptViews,
+) -> ReplayReport:
+    async def run() -> ReplayReport:
+        replay = Replay(
+            reader.header,
+            setup.config,
+            setup.gates,
+            setup.registry,
+            answers,
+            is_other=setup.is_other,
+            views=views,
+        )
+        return await replay.run(records)
+
+    return run_in_virtual_time(run())
+
+
+def _with_progress(text: str, reader: RecordingReader, work: Callable[[Iterable[Record]], T]) -> T:
+    with progress_bar(text) as progress:
+        task = progress.add_task("", total=100)
+
+        def records() -> Iterator[Record]:
+            for record in reader:
+                progress.update(task, completed=round(100 * reader.share_read))
+                yield record
+
+        return work(records())
+
+
+def _compare(reader: RecordingReader, setup: ReplaySetup, explained: int) -> AgreementReport:
+    replay = AgreementReplay(
+        setup.config, setup.gates, setup.registry, SystemClock(), explained=explained
+    )
     report = replay.run(reader)
     report.cut_at = reader.cut_at
     return report
@@ -110,11 +172,24 @@ def _print_report(report: ReplayReport, show: int, output: DataFormat) -> None:
     if report.differences and show:
         table.print()
         stdout().print()
+        _print_reasons(report.differences[:show], report.differing)
     stdout().print(
         f"{report.attempts:,} decisions in {report.duration_s:,.1f} s, {report.changes:,} changes: "
         f"{report.differing:,} differ{_parts(report.by_what)}"
     )
     _print_cut(report.cut_at)
+
+
+def _print_reasons(shown: Sequence[ReplayDifference | AgreementCase], count: int) -> None:
+    """Why those that are shown differ, a line each; `count` are all that do."""
+    explained = [(each, each.why) for each in shown if each.why is not None]
+    for each, why in explained:
+        line = f"{each.pod} at {each.at_s:.3f}s: {why.summary}"
+        stdout().print(line, markup=False, highlight=False)
+    if explained:
+        stdout().print()
+    if count > len(shown):
+        stdout().print(f"{count - len(shown):,} more differ; --show N shows the first N.")
 
 
 def _print_agreement(report: AgreementReport, show: int, output: DataFormat) -> None:
@@ -129,6 +204,7 @@ def _print_agreement(report: AgreementReport, show: int, output: DataFormat) -> 
     if report.cases and show:
         table.print()
         stdout().print()
+        _print_reasons(report.cases[:show], report.decisions - report.agreeing)
     share = report.agreeing / report.decisions if report.decisions else 1.0
     stdout().print(
         f"{report.decisions:,} decisions in {report.duration_s:,.1f} s, {report.changes:,} "

@@ -13,9 +13,10 @@ from typing import cast
 
 from kubestow.errors import InputError
 from kubestow.recording.file import RecordingReader
+from kubestow.recording.format import FOREIGN_ORIGIN
 from kubestow.service.commands.demo_output import Output, end_on_signals, exit_code
 from kubestow.service.commands.demo_parts import announce_page
-from kubestow.service.commands.replay_file import FOREIGN_ORIGIN, ReplaySetup, replay_setup
+from kubestow.service.commands.replay_file import ReplaySetup, replay_setup
 from kubestow.service.control_loop import LoopThread
 from kubestow.service.output import stdout
 from kubestow.service.page import PageParts, local_page, page_metrics

@@ -29,7 +29,7 @@ from kubestow.simulator.live.templates import (
     NAMESPACE,
     SHAPES,
     TEMPLATES,
-    PodChoice,
+    TemplateChoice,
     PodTemplate,
     pod_document,
 )
@@ -311,7 +311,7 @@ def _documents(text: str) -> list[Document]:
 
 
 def _pod_document(form: _Pods, template: PodTemplate) -> JsonObject:
-    choice = PodChoice(
+    choice = TemplateChoice(
         cpu=form.cpu,
         memory=form.memory,
         resources=form.resources,

@@ -29,7 +29,7 @@ class PodTemplate(msgspec.Struct, frozen=True, kw_only=True):
     spec: JsonObject = {}
 
 
-class PodChoice(msgspec.Struct, frozen=True, kw_only=True):
+class TemplateChoice(msgspec.Struct, frozen=True, kw_only=True):
     """What a form may set otherwise than the template; None and empty leave it."""
 
     cpu: str | None = None
@@ -117,7 +117,7 @@ SHAPES: Final[Mapping[str, str]] = {
 }
 
 
-def pod_spec(template: PodTemplate, app: str, choice: PodChoice) -> JsonObject:
+def pod_spec(template: PodTemplate, app: str, choice: TemplateChoice) -> JsonObject:
     requests = {
         "cpu": choice.cpu or template.cpu,
         "memory": choice.memory or template.memory,
@@ -145,14 +145,14 @@ def pod_spec(template: PodTemplate, app: str, choice: PodChoice) -> JsonObject:
     return spec
 
 
-def pod_metadata(app: str, choice: PodChoice) -> JsonObject:
+def pod_metadata(app: str, choice: TemplateChoice) -> JsonObject:
     metadata: JsonObject = {"labels": {"app": app}}
     if choice.run_seconds is not None:
         metadata["annotations"] = {RUN_SECONDS: f"{choice.run_seconds:g}"}
     return metadata
 
 
-def pod_document(app: str, namespace: str, choice: PodChoice, template: PodTemplate) -> JsonObject:
+def pod_document(app: str, namespace: str, choice: TemplateChoice, template: PodTemplate) -> JsonObject:
     """A pod whose name the server completes."""
     return {
         "apiVersion": "v1",

@@ -22,7 +22,7 @@ from kubestow.simulator.live.templates import (
     NAMESPACE,
     TEMPLATES,
     URGENT,
-    PodChoice,
+    TemplateChoice,
     pod_metadata,
     pod_spec,
 )
@@ -101,7 +101,7 @@ class LivingWorkload:
 
     def _start_job(self, app: str, count: int, run_seconds: float) -> None:
         self._job_count += 1
-        choice = PodChoice(run_seconds=run_seconds)
+        choice = TemplateChoice(run_seconds=run_seconds)
         template: JsonObject = {
             "metadata": pod_metadata(app, choice),
             "spec": pod_spec(TEMPLATES[app], app, choice),
@@ -131,7 +131,7 @@ class LivingWorkload:
 
 
 def _deployment(app: str, replicas: int) -> JsonObject:
-    choice = PodChoice()
+    choice = TemplateChoice()
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

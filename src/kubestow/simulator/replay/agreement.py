@@ -28,6 +28,7 @@ from kubestow.engine.decision import Decision
 from kubestow.engine.failure import POD_SCHEDULED, REASON_UNSCHEDULABLE
 from kubestow.engine.profiles import Registry
 from kubestow.explain.cluster import StillCluster
+from kubestow.explain.difference import DecisionDifference, explain_difference, view_of
 from kubestow.recording.format import Put, Record, Removed, kind_of
 
 # More are counted, but not kept.
@@ -55,6 +56,7 @@ class AgreementCase(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     recorded   the node, or the message of the condition; `here` the same of the decision made here
     behind     by how much the score of its node is lower
+    why        what made the difference here, for as many as were asked for
     """
 
     at_s: float
@@ -63,6 +65,7 @@ class AgreementCase(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     recorded: str
     here: str
     behind: int = 0
+    why: DecisionDifference | None = None
 
 
 class AgreementReport(msgspec.Struct, kw_only=True, rename="camel"):
@@ -113,12 +116,16 @@ class AgreementReplay:
         gates: FeatureGates,
         registry: Registry,
         clock: Clock,
+        *,
+        explained: int = 0,
     ) -> None:
+        """`explained`: how many differences say why they are."""
         # An empty cluster behind the client: nothing is sent to it.
         client = MemoryClient(MemoryCluster(clock))
         self._cluster = StillCluster(
             looking_at_all(config), client, clock, registry=registry, gates=gates
         )
+        self._explained = explained
         self.report = AgreementReport()
 
     def run(self, records: Iterable[Record]) -> AgreementReport:
@@ -159,6 +166,9 @@ class AgreementReplay:
         agreement, behind = (
             _of_node(decision, node) if node else (_of_message(decision, message), 0)
         )
+        why = None
+        if agreement not in AGREEING and len(self.report.cases) < self._explained:
+            why = explain_difference(node, None, view_of(decision.freeze(), (node,)))
         return AgreementCase(
             at_s=round(at_ns / NANOSECONDS, 3),
             pod=f"{pod.metadata.namespace}/{pod.metadata.name}",
@@ -166,6 +176,7 @@ class AgreementReplay:
             recorded=node or message,
             here=decision.node_name or decision.message,
             behind=behind,
+            why=why,
         )
 
 

@@ -28,6 +28,7 @@ from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision, Nomination
 from kubestow.engine.factory import SchedulerFactory
+from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.engine.profiles import Registry
@@ -40,6 +41,7 @@ from kubestow.queue.queue import SchedulingQueue
 from kubestow.recording.format import (
     Answer,
     ClockSet,
+    CycleBegan,
     Header,
     Posted,
     Put,
@@ -57,11 +59,10 @@ from kubestow.simulator.replay.report import (
     differing_fields,
     outcome_of,
 )
+from kubestow.simulator.replay.why import AttemptViews
+from kubestow.simulator.virtual_time import VirtualClock
 
 NOT_WAITING: Final = "not waiting"
-# Beside what differs: the cycle waited for an extender, and what changed meanwhile comes earlier
-# in the replay.
-EXTENDER: Final = "extender"
 
 
 class RecordedAnswers(NamedTuple):
@@ -85,27 +86,11 @@ class RecordedAnswers(NamedTuple):
         return cls(requests, posts)
 
 
-class RecordedClock:
-    """The recorded time."""
+class _Decided(NamedTuple):
+    """A replayed decision; `freeze` is called within its cycle, or gives what was frozen in it."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, started_ns: int) -> None:
-        self._loop = loop
-        self._started_ns = started_ns
-        self._ahead_ns = 0
-        self._last_ns = 0
-
-    def set(self, ahead_ns: int) -> None:
-        """The wall clock was set, so far ahead of the time that has passed."""
-        self._ahead_ns = ahead_ns
-        self._last_ns = 0
-
-    def now_ns(self) -> int:
-        now_ns = self._started_ns + self._ahead_ns + round(self._loop.time() * NANOSECONDS)
-        self._last_ns = max(now_ns, self._last_ns + 1)
-        return self._last_ns
-
-    def monotonic_s(self) -> float:
-        return self._loop.time()
+    attempt: RecordedAttempt
+    freeze: Callable[[], FrozenDecision | None]
 
 
 class ReplayedEvent(NamedTuple):
@@ -128,15 +113,19 @@ class Replay:
         answers: "RecordedAnswers",
         *,
         is_other: bool = False,
+        views: AttemptViews | None = None,
         metrics: SchedulerMetrics = NO_SCHEDULER_METRICS,
     ) -> None:
-        """`is_other`: the configuration is not the recorded one."""
+        """`is_other`: the configuration is not the recorded one; `views` looks at attempts."""
         self.report = ReplayReport(is_other=is_other)
-        self.clock = RecordedClock(asyncio.get_running_loop(), header.started_ns)
+        self.clock = VirtualClock(asyncio.get_running_loop(), header.started_ns)
         # The attempt that is being replayed, until its pod is decided on.
         self._recorded: RecordedAttempt | None = None
+        self._views = views or AttemptViews()
+        # A cycle that waited for extenders, from its beginning to its end.
+        self._waiting: _WaitingCycle | None = None
         # Members of a group that were decided on, in this order, and not compared yet.
-        self._members: deque[RecordedAttempt] = deque()
+        self._members: deque[_Decided] = deque()
         objects = ClusterObjects()
         self.client = ReplayClient(objects, answers.requests, answers_all=is_other)
         # The scheduler's own list: what is added is called with the next decision.
@@ -196,6 +185,8 @@ class Replay:
                 self._deliver(record.kind, "DELETED", record.text)
             case Removed():
                 self._vanish(record)
+            case CycleBegan():
+                self._begin(record)
             case RecordedAttempt():
                 self._try(record)
             case Answer():
@@ -226,37 +217,62 @@ class Replay:
 
     # --- attempts ---
 
+    def _begin(self, began: CycleBegan) -> None:
+        """Decide now: what bindings change while the cycle waits does not reach its snapshot."""
+        earlier, self._waiting = self._waiting, None
+        if earlier is not None and earlier.queued_pod.uid == began.uid:
+            queued_pod = earlier.queued_pod  # It was set aside, and is made again.
+        else:
+            queued_pod = self._pop(began)
+        if queued_pod is not None:
+            self._waiting = self.scheduler.decide_early(queued_pod)
+
+    def _conclude_waiting(self, uid: str) -> bool:
+        """Carry out what a cycle of this pod came to that waited; False if there is none."""
+        waiting = self._waiting
+        if waiting is None or waiting.queued_pod.uid != uid:
+            return False
+        self._waiting = None
+        waiting.conclude()
+        return True
+
     def _try(self, recorded: RecordedAttempt) -> None:
         self.report.attempts += 1
         if self._members:
             # Decided on together with the member of their group that was popped.
-            replayed = self._members.popleft()
-            if replayed.uid == recorded.uid:
-                self._compare(recorded, replayed)
+            decided = self._members.popleft()
+            if decided.attempt.uid == recorded.uid:
+                self._compare(recorded, decided)
+                if not self._members and self._waiting is not None:
+                    self._conclude_waiting(self._waiting.queued_pod.uid)
                 return
             self._members.clear()
+        self._recorded = recorded
+        if self._conclude_waiting(recorded.uid):
+            self._recorded = None
+            return
         queued_pod = self._pop(recorded)
         if queued_pod is None:
-            self._note(recorded, (NOT_WAITING,), "the pod was not waiting")
+            self._note(recorded, (NOT_WAITING,), text="the pod was not waiting")
+            self._recorded = None
             return
-        self._recorded = recorded
         self.scheduler.schedule(queued_pod)
         if self._members:
             self._compare(recorded, self._members.popleft())
         elif self._is_unused():
-            self._note(recorded, (NOT_WAITING,), "the pod was skipped")
+            self._note(recorded, (NOT_WAITING,), text="the pod was skipped")
         self._recorded = None
 
     def _is_unused(self) -> bool:
         """Whether no pod was decided on since `_recorded` was set."""
         return self._recorded is not None
 
-    def _pop(self, recorded: RecordedAttempt) -> QueuedPod | None:
+    def _pop(self, recorded: RecordedAttempt | CycleBegan) -> QueuedPod | None:
         pod, queue = self._pod(recorded), self.scheduler.queue
         assert isinstance(queue, SchedulingQueue)
         return None if pod is None else queue.pop_member(pod)
 
-    def _pod(self, recorded: RecordedAttempt) -> Pod | None:
+    def _pod(self, recorded: RecordedAttempt | CycleBegan) -> Pod | None:
         namespace, _, name = recorded.pod.partition("/")
         pod = self.scheduler.objects.pods.get(namespace, name)
         return pod if pod is not None and pod.metadata.uid == recorded.uid else None
@@ -264,35 +280,46 @@ class Replay:
     def _decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
         groups = self.scheduler.groups
         if groups is not None and groups.is_member(queued_pod):
-            self._members.append(attempt_of(decision, 0))
+            # It is compared after the cycle, when the decision is no longer valid.
+            frozen = None if self._views.is_complete else decision.freeze()
+            self._members.append(
+                _Decided(attempt_of(decision, queued_pod.pod_info, 0), lambda: frozen)
+            )
 
     def _follow(self, decision: Decision) -> Decision:
         """Compare the decision on a single pod; the recorded one is what happens next."""
         recorded, self._recorded = self._recorded, None
         assert recorded is not None
-        is_same = self._compare(recorded, attempt_of(decision, recorded.at_ns))
+        decided = _Decided(attempt_of(decision, decision.pod, recorded.at_ns), decision.freeze)
+        is_same = self._compare(recorded, decided)
         return decision if is_same else _as_recorded(decision, recorded)
 
-    def _compare(self, recorded: RecordedAttempt, replayed: RecordedAttempt) -> bool:
-        what = differing_fields(recorded, replayed)
-        if what and self._waits_for_extenders(recorded):
-            what += (EXTENDER,)
+    def _compare(self, recorded: RecordedAttempt, decided: "_Decided") -> bool:
+        what = differing_fields(recorded, decided.attempt)
         if what:
-            self._note(recorded, what, outcome_of(replayed))
+            self._note(recorded, what, replayed=decided.attempt)
+        number = self.report.attempts
+        if self._views.wants(number, is_same=not what) and (frozen := decided.freeze()):
+            self._views.note(number, frozen, recorded.node)
         return not what
 
-    def _waits_for_extenders(self, recorded: RecordedAttempt) -> bool:
-        """Bindings that ended while the cycle waited for an extender may be why it differs."""
-        extenders, pod = self.scheduler.extenders, self._pod(recorded)
-        return extenders is not None and pod is not None and extenders.is_interested(pod)
-
-    def _note(self, recorded: RecordedAttempt, what: tuple[str, ...], replayed: str) -> None:
+    def _note(
+        self,
+        recorded: RecordedAttempt,
+        what: tuple[str, ...],
+        *,
+        replayed: RecordedAttempt | None = None,
+        text: str = "",
+    ) -> None:
         difference = ReplayDifference(
+            number=self.report.attempts,
             at_s=round(recorded.at_ns / NANOSECONDS, 3),
             pod=recorded.pod,
             what=what,
             recorded=outcome_of(recorded),
-            replayed=replayed,
+            replayed=text if replayed is None else outcome_of(replayed),
+            recorded_node=recorded.node,
+            replayed_node="" if replayed is None else replayed.node,
         )
         self.report.note(difference)
 
@@ -317,6 +344,30 @@ class _FollowingScheduler(Scheduler):
 
     def conclude(self, attempt: SchedulingAttempt, decision: Decision) -> Decision:
         return super().conclude(attempt, self.follow(decision))
+
+    def decide_early(self, queued_pod: QueuedPod) -> "_WaitingCycle | None":
+        """What a cycle that begins now comes to, to be carried out later; None if it is skipped."""
+        groups = self.groups
+        if groups is not None and groups.is_member(queued_pod):
+            collected = groups.collect(queued_pod)
+            if collected is None:
+                return None
+            started_s, outcome = self.metrics.now_s(), groups.decide(collected)
+            return _WaitingCycle(
+                queued_pod, lambda: self._conclude_group(groups, collected, outcome, started_s)
+            )
+        attempt = self._begin(queued_pod)
+        if attempt is None:
+            return None
+        decision = self._decide(attempt)
+        return _WaitingCycle(queued_pod, lambda: self.conclude(attempt, decision))
+
+
+class _WaitingCycle(NamedTuple):
+    """A decision that is made; `conclude` carries it out."""
+
+    queued_pod: QueuedPod
+    conclude: Callable[[], object]
 
 
 class _FollowingFactory(SchedulerFactory):

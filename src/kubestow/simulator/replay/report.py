@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from kubestow.explain.difference import DecisionDifference
 from kubestow.recording.format import RecordedAttempt
 
 # More differences are counted, but not kept.
@@ -14,16 +15,23 @@ DIFFERENCES_MAX: Final = 1000
 class ReplayDifference(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One decision that is not the recorded one.
 
+    number     of the decision in the recording, from 1
     at_s       seconds since the recording began
     what       the fields that differ, or why the pod was not tried
     recorded   node or message of the recording; `replayed` those of the replay
+    recorded_node, replayed_node   the nodes alone, "" for none
+    why        what made the difference, for as many as were asked for
     """
 
+    number: int
     at_s: float
     pod: str
     what: tuple[str, ...]
     recorded: str
     replayed: str
+    recorded_node: str = ""
+    replayed_node: str = ""
+    why: DecisionDifference | None = None
 
 
 class ReplayReport(msgspec.Struct, kw_only=True, rename="camel"):
@@ -31,6 +39,7 @@ class ReplayReport(msgspec.Struct, kw_only=True, rename="camel"):
 
     attempts      the decisions that were compared
     differing     how many of them differ; `differences` has the first of these
+    unexplained   how many of them have no `why`
     by_what       how many of the differences are of each sort
     changes       changes of objects that the scheduler learnt of
     duration_s    recorded time
@@ -40,6 +49,7 @@ class ReplayReport(msgspec.Struct, kw_only=True, rename="camel"):
 
     attempts: int = 0
     differing: int = 0
+    unexplained: int = 0
     by_what: dict[str, int] = msgspec.field(default_factory=dict[str, int])
     differences: list[ReplayDifference] = msgspec.field(default_factory=list[ReplayDifference])
     changes: int = 0

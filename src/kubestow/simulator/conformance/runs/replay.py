@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from kubestow.api.pod import Pod, is_terminating
 from kubestow.api.pod_group import PodGroup
-from kubestow.clock import NANOSECONDS
 from kubestow.cluster.resources import PODS
 from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.report import Report
@@ -18,12 +17,11 @@ from kubestow.simulator.conformance.runs.compare import RunComparer
 from kubestow.simulator.conformance.runs.state import state_of
 from kubestow.simulator.conformance.runs.stepped_loop import SteppedLoop
 from kubestow.simulator.conformance.runs.volumes import bind_volumes
-from kubestow.simulator.conformance.runs.world import EPOCH, KINDS, RunWorld, StepError
+from kubestow.simulator.conformance.runs.world import EPOCH_NS, KINDS, RunWorld, StepError
 from kubestow.simulator.recorded_parts import PODS as POD_COUNT
 
 # The recorder's clock stands between two full seconds.
 START_S: Final = 0.5
-_EPOCH_NS: Final = round(EPOCH.timestamp()) * NANOSECONDS
 
 
 def replay_run(scenario: Json, report: Report) -> None:
@@ -166,7 +164,7 @@ class _Replay:
     def _state(self) -> Json:
         for pod in self._all_pods():
             self._pod_names[pod.metadata.uid] = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        return state_of(self._world.scheduler, self._pod_names, _EPOCH_NS)
+        return state_of(self._world.scheduler, self._pod_names, EPOCH_NS)
 
     def _pods(self) -> Json:
         return {

@@ -15,6 +15,7 @@ from kubestow.apiserver.watch import Watch
 from kubestow.apiserver.writes.patch import merge_patch
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.objects import ClusterObjects
+from kubestow.clock import NANOSECONDS
 from kubestow.cluster.informer import Informer
 from kubestow.cluster.resources import PODS, ApiResource
 from kubestow.config.feature_gates import FeatureGates
@@ -32,7 +33,7 @@ from kubestow.simulator.conformance.runs.observed import Observed
 from kubestow.simulator.conformance.runs.parts import FailReserve, Hooks, RunFactory
 from kubestow.simulator.virtual_time import VirtualClock
 
-EPOCH: Final = datetime(2026, 3, 1, tzinfo=UTC)
+EPOCH_NS: Final = round(datetime(2026, 3, 1, tzinfo=UTC).timestamp()) * NANOSECONDS
 GRACE_PERIOD_S: Final = 30
 # As the recording names kinds, in the order in which they are created at first.
 KINDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -64,7 +65,7 @@ class RunWorld:
     """Everything of one run. Made inside a `SteppedLoop`."""
 
     def __init__(self, scenario: Json, loop: asyncio.AbstractEventLoop) -> None:
-        self.clock = VirtualClock(loop, EPOCH)
+        self.clock = VirtualClock(loop, EPOCH_NS)
         self.observed = Observed()
         self._removes_at_once = scenario["deletion"] == "remove"
         self.cluster = MemoryCluster(self.clock, admission=False)
