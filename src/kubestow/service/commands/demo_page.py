@@ -7,14 +7,13 @@ another thread.
 import asyncio
 from collections.abc import Sequence
 from contextlib import closing, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
 import msgspec
 
 from kubestow.api.files import Document, load_documents
-from kubestow.clock import NANOSECONDS, SystemClock
+from kubestow.clock import SystemClock
 from kubestow.cluster.resources import NODES
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.service.commands.demo_output import Output, count_text, end_on_signals, exit_code
@@ -67,8 +66,7 @@ async def _show(
     loop = cast(PacedLoop, asyncio.get_running_loop())
     ended = asyncio.Event()
     signals = end_on_signals(ended.set)
-    now = datetime.fromtimestamp(SystemClock().now_ns() // NANOSECONDS, UTC)
-    clock, time = VirtualClock(loop, now), PacedTime(loop)
+    clock, time = VirtualClock(loop, SystemClock().now_ns()), PacedTime(loop)
     cluster = ServedCluster(
         request.options,
         clock,

@@ -152,7 +152,9 @@ def pod_metadata(app: str, choice: TemplateChoice) -> JsonObject:
     return metadata
 
 
-def pod_document(app: str, namespace: str, choice: TemplateChoice, template: PodTemplate) -> JsonObject:
+def pod_document(
+    app: str, namespace: str, choice: TemplateChoice, template: PodTemplate
+) -> JsonObject:
     """A pod whose name the server completes."""
     return {
         "apiVersion": "v1",

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, Protocol
 from kubestow import collector as garbage
 from kubestow.api.files import Document
 from kubestow.apiserver.memory import MemoryCluster
-from kubestow.clock import Clock
+from kubestow.clock import NANOSECONDS, Clock
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision
@@ -29,6 +29,7 @@ from kubestow.engine.profiles import Registry
 from kubestow.errors import ApiError, InputError
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import QueuedPod
+from kubestow.recording.recording import RecordTo
 from kubestow.simulator.cluster_file import load_cluster_files
 from kubestow.simulator.embedded import Controller, EmbeddedCluster
 from kubestow.simulator.gang_definitions import definitions_for
@@ -141,7 +142,8 @@ class ScenarioRun:
         self._is_over = asyncio.Event()
         self._is_partial = False
         self._samples: list[Sample] = []
-        self._clock = VirtualClock(asyncio.get_running_loop(), scenario.start)
+        start_ns = round(scenario.start.timestamp()) * NANOSECONDS
+        self._clock = VirtualClock(asyncio.get_running_loop(), start_ns)
         store = MemoryCluster(self._clock, seed=seed, gates=gates, history_max=HISTORY_MAX)
         _load(store, scenario, config)
         self._collector = Collector(store, self._clock, pool_label=scenario.pool_label)
@@ -169,7 +171,7 @@ class ScenarioRun:
             seed=seed,
             factory=factory,
             gates=gates,
-            record=record,
+            record=None if record is None else RecordTo(record, "simulate"),
             has_events=False,
         )
 
