@@ -1,6 +1,7 @@
 """Time jumps from timer to timer, and waiting without a timer is an error."""
 
 import asyncio
+import math
 
 import pytest
 

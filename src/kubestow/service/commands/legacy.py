@@ -1,6 +1,5 @@
 """`kubestow simulate --compatibility`: the rules of the flags of older versions, and the run."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from kubestow.config.extenders import ExtenderConfig
 from kubestow.config.older_gates import EQUIVALENCE_CACHE, parse_older_gates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.edition import Edition
-from kubestow.engine.legacy.decide_v1_9 import NO_NODES, LegacyDecision
+from kubestow.engine.legacy.decide_v1_9 import LegacyDecision
 from kubestow.engine.legacy.editions import edition_of
 from kubestow.errors import InputError
 from kubestow.plugins.loading import LoadedPlugins
@@ -28,7 +27,7 @@ from kubestow.service.older_options import OlderOptions
 from kubestow.service.output import stderr
 from kubestow.simulator.bench.throughput import MakeSimulation
 from kubestow.simulator.embedded import Controller
-from kubestow.simulator.legacy.embedded import EmbeddedV19
+from kubestow.simulator.legacy.embedded import EmbeddedV19, counted
 from kubestow.simulator.legacy.simulation import LegacySimulation
 from kubestow.simulator.scenario.collector import Collector
 from kubestow.simulator.scenario.run import MakeCluster
@@ -67,23 +66,13 @@ def v1_9_cluster(older: OlderOptions) -> MakeCluster:
         collector: Collector,
         seed: int,
     ) -> EmbeddedV19:
-        attempts: Counter[str] = Counter()
-
-        def decided(decision: LegacyDecision) -> None:
-            pod = decision.pod
-            attempts[pod.uid] += 1
-            has_failed = not decision.is_scheduled and not decision.is_fit_error
-            # A cluster without nodes is no error of a rule.
-            error = decision.error if has_failed and decision.error != NO_NODES else ""
-            collector.attempted(pod.pod, attempts[pod.uid], error=error)
-
         return EmbeddedV19(
             store,
             algorithm,
             clock,
             scheduler_name=options.scheduler_name,
             use_equivalence_cache=older.gates[EQUIVALENCE_CACHE],
-            listeners=[decided],
+            listeners=[counted(collector.attempted)],
             controllers=controllers,
             seed=seed,
             has_events=False,

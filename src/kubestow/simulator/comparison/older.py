@@ -3,7 +3,6 @@
 A variant may bring a Policy (all three) or a KubeSchedulerConfiguration (v1.17 and v1.20).
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -18,12 +17,12 @@ from kubestow.config.older_gates import parse_older_gates
 from kubestow.config.older_profiles import DEFAULT_PROVIDER, older_profile
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.legacy.algorithm import Algorithm, build_algorithm
-from kubestow.engine.legacy.decide_v1_9 import NO_NODES, LegacyDecision
+from kubestow.engine.legacy.decide_v1_9 import LegacyDecision
 from kubestow.engine.legacy.editions import edition_of
 from kubestow.engine.legacy.policy_plugins import profile_of_policy
 from kubestow.errors import ConfigError
 from kubestow.plugins.legacy.reasons import FITS
-from kubestow.simulator.comparison.plain import OnAttempt, run_plain
+from kubestow.simulator.comparison.plain import run_plain
 from kubestow.simulator.comparison.played import scenario_of
 from kubestow.simulator.comparison.schedulers import PluginScheduler, scheduler_with_plugins
 from kubestow.simulator.comparison.task import (
@@ -34,11 +33,11 @@ from kubestow.simulator.comparison.task import (
     Task,
 )
 from kubestow.simulator.embedded import Controller
-from kubestow.simulator.legacy.embedded import EmbeddedV19
+from kubestow.simulator.legacy.embedded import EmbeddedV19, counted
 from kubestow.simulator.legacy.simulation import LegacySimulation
 from kubestow.simulator.manifests import select_manifests
 from kubestow.simulator.results import RunResult
-from kubestow.simulator.scenario.collector import Collector
+from kubestow.simulator.scenario.collector import Collector, OnAttempt
 from kubestow.simulator.scenario.run import run_scenario
 from kubestow.simulator.scenario.scenario import Scenario
 
@@ -132,15 +131,11 @@ def _play(
 def _follower(
     task: Task, choices: dict[str, PodChoice], on_attempt: OnAttempt
 ) -> Callable[[LegacyDecision], None]:
-    attempts: Counter[str] = Counter()
+    count = counted(on_attempt)
 
     def decided(decision: LegacyDecision) -> None:
+        count(decision)
         pod = decision.pod
-        attempts[pod.uid] += 1
-        has_failed = not decision.is_scheduled and not decision.is_fit_error
-        # A cluster without nodes is no error of a rule.
-        error = decision.error if has_failed and decision.error != NO_NODES else ""
-        on_attempt(pod.pod, attempts[pod.uid], error=error)
         names = task.watched.get(pod.key)
         if names is not None and decision.is_scheduled:
             nodes = dict.fromkeys((decision.node_name, *names))

@@ -13,7 +13,7 @@ from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.simulator.embedded import INSTANT_S, SETTLE_CHECK_S
 from kubestow.simulator.results import RunResult, Sample
-from kubestow.simulator.scenario.collector import Collector
+from kubestow.simulator.scenario.collector import Collector, OnAttempt
 from kubestow.simulator.scenario.run import SAMPLES_MAX, RunCluster
 from kubestow.simulator.scenario.samples import sample_of
 from kubestow.simulator.simulation import SimulationResult
@@ -31,12 +31,6 @@ class PlainSimulation(Protocol):
     def cluster(self) -> PlainCluster: ...
 
     async def run(self, *, limit_s: float) -> SimulationResult: ...
-
-
-class OnAttempt(Protocol):
-    """`Collector.attempted`."""
-
-    def __call__(self, pod: Pod, attempts: int, *, error: str) -> None: ...
 
 
 # Makes a simulation, in the loop it runs in, that calls a function after each attempt.

@@ -22,7 +22,7 @@ from kubestow.errors import KubestowError
 from kubestow.framework.faults import describe, place_of
 from kubestow.queue import QueuedPod
 from kubestow.simulator.comparison.choices import WatchedChoices
-from kubestow.simulator.comparison.plain import OnAttempt, run_plain
+from kubestow.simulator.comparison.plain import run_plain
 from kubestow.simulator.comparison.played import scenario_of
 from kubestow.simulator.comparison.plugin_times import PluginTimes
 from kubestow.simulator.comparison.schedulers import PluginScheduler, todays_scheduler
@@ -30,7 +30,7 @@ from kubestow.simulator.comparison.task import TODAY, Material, Task, TaskFailur
 from kubestow.simulator.gang_definitions import dialects_of
 from kubestow.simulator.manifests import select_manifests
 from kubestow.simulator.results import RunResult
-from kubestow.simulator.scenario.collector import error_of
+from kubestow.simulator.scenario.collector import OnAttempt, error_of
 from kubestow.simulator.scenario.run import run_scenario
 from kubestow.simulator.simulation import Simulation
 

@@ -1,6 +1,7 @@
 """An embedded cluster with a v1.9 scheduler: the same surface as `simulator.embedded`."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Final
@@ -13,6 +14,7 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock
 from kubestow.cluster.events import EventRecorder
 from kubestow.engine.legacy.algorithm import Algorithm
+from kubestow.engine.legacy.decide_v1_9 import NO_NODES, LegacyDecision
 from kubestow.engine.legacy.extenders_v1_9 import extenders_v1_9
 from kubestow.engine.legacy.mapping import ObjectsV19
 from kubestow.engine.legacy.scheduler_v1_9 import LegacyListener, SchedulerV19
@@ -27,6 +29,7 @@ from kubestow.simulator.embedded import (
     raise_first_failure,
     run_part,
 )
+from kubestow.simulator.scenario.collector import OnAttempt
 
 _HOSTNAME: Final = "embedded"
 
@@ -108,3 +111,18 @@ class EmbeddedV19:
 
     def queue_statistics(self) -> QueueStatistics:
         return self.scheduler.statistics()
+
+
+def counted(on_attempt: OnAttempt) -> LegacyListener:
+    """A listener that calls a function with the attempts that each pod had so far."""
+    attempts: Counter[str] = Counter()
+
+    def decided(decision: LegacyDecision) -> None:
+        pod = decision.pod
+        attempts[pod.uid] += 1
+        has_failed = not decision.is_scheduled and not decision.is_fit_error
+        # A cluster without nodes is no error of a rule.
+        error = decision.error if has_failed and decision.error != NO_NODES else ""
+        on_attempt(pod.pod, attempts[pod.uid], error=error)
+
+    return decided

@@ -11,7 +11,7 @@ Not here: samples of the whole cluster (`samples`), what the scenario does (`act
 """
 
 from collections import Counter
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -58,6 +58,12 @@ class _PodRecord:
         self.ended_s: float | None = None
         # Once it is decided.
         self.outcome = ""
+
+
+class OnAttempt(Protocol):
+    """`Collector.attempted`, or what calls it."""
+
+    def __call__(self, pod: Pod, attempts: int, *, error: str) -> None: ...
 
 
 class Collector:

@@ -13,7 +13,6 @@ import asyncio
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
@@ -143,7 +142,8 @@ class ScenarioRun:
         self._is_over = asyncio.Event()
         self._is_partial = False
         self._samples: list[Sample] = []
-        self._clock = VirtualClock(asyncio.get_running_loop(), _nanoseconds(scenario.start))
+        start_ns = round(scenario.start.timestamp()) * NANOSECONDS
+        self._clock = VirtualClock(asyncio.get_running_loop(), start_ns)
         store = MemoryCluster(self._clock, seed=seed, gates=gates, history_max=HISTORY_MAX)
         _load(store, scenario, config)
         self._collector = Collector(store, self._clock, pool_label=scenario.pool_label)
@@ -326,8 +326,3 @@ def _ignore(progress: Progress) -> None: ...
 
 def _never() -> bool:
     return False
-
-
-def _nanoseconds(date: datetime) -> int:
-    """Since 1970; dates of scenarios have whole seconds."""
-    return round(date.timestamp()) * NANOSECONDS
