@@ -1,0 +1,123 @@
+// The whole page.
+
+import { useEffect } from "preact/hooks";
+
+import { ClockControls, DemoBar } from "./forms/demo_bar";
+import type { Cluster } from "./model/cluster";
+import { cluster, connection, isPast, problem, version } from "./model/live";
+import { notice } from "./model/server";
+import { theme, themeChoice } from "./model/settings";
+import { NodesPanel } from "./views/nodes";
+import { Queue } from "./views/queue";
+import { leaderText } from "./views/scheduler";
+import { Side } from "./views/side";
+import { TimePanel } from "./views/time";
+import { count, timeOfDay } from "./widgets/format";
+
+const NOTICE_MS = 6000;
+const MODE = { run: "running", demo: "demo", recording: "recording" };
+
+export function App() {
+  const current = cluster.value;
+  const now = version.value;
+  if (!current) {
+    return (
+      <p class="starting" role="status">
+        {problem.value ? `Not connected: ${problem.value}. Trying again …` : "Reading the cluster …"}
+      </p>
+    );
+  }
+  return (
+    <div class="app">
+      <Bar cluster={current} />
+      <Queue cluster={current} version={now} />
+      <NodesPanel cluster={current} version={now} />
+      <Side cluster={current} version={now} />
+      <TimePanel cluster={current} version={now} />
+      <Notice />
+    </div>
+  );
+}
+
+function Bar({ cluster: current }: { cluster: Cluster }) {
+  const { state } = current;
+  const time = timeOfDay(state.clock.time / 1000);
+  return (
+    <header class="bar">
+      <h1 class="brand">
+        <img src="icon.svg" alt="" />
+        kubestow
+      </h1>
+      <span class="badge">{MODE[state.mode]}</span>
+      <ConnectionBadge />
+      <span class="facts">
+        <span>
+          <b>{count(current.nodes.count)}</b> nodes
+        </span>
+        <span>
+          <b>{count(current.pods.count)}</b> pods
+        </span>
+        <span title={leaderText(current)}>
+          leader <b>{state.scheduler.leader.leads ? "this process" : state.scheduler.leader.identity || "none"}</b>
+        </span>
+        <span>
+          <b>{time}</b>
+          {state.clock.paused ? " paused" : state.clock.speed !== 1 ? ` at ${state.clock.speed}×` : ""}
+        </span>
+      </span>
+      <span class="spacer" />
+      {!isPast.value && <ClockControls cluster={current} />}
+      {!isPast.value && <DemoBar cluster={current} />}
+      <ThemeSwitch />
+    </header>
+  );
+}
+
+function ConnectionBadge() {
+  const text = { connecting: "connecting", live: "live", lost: "connection lost, trying again" }[connection.value];
+  const kind = { connecting: "", live: "good", lost: "bad" }[connection.value];
+  return (
+    <span role="status" class={`badge ${kind}`} title={problem.value}>
+      {text}
+    </span>
+  );
+}
+
+function ThemeSwitch() {
+  const isDark = theme.value === "dark";
+  return (
+    <button
+      class="plain"
+      aria-pressed={isDark}
+      aria-label="Dark theme"
+      title={isDark ? "Light theme" : "Dark theme"}
+      onClick={() => (themeChoice.value = isDark ? "light" : "dark")}
+    >
+      <svg class="theme-icon" viewBox="0 0 16 16" aria-hidden="true">
+        <circle cx="8" cy="8" r="6.5" fill="none" stroke="currentColor" stroke-width="1.5" />
+        <path d="M8 1.5a6.5 6.5 0 0 1 0 13z" fill="currentColor" />
+      </svg>
+    </button>
+  );
+}
+
+function Notice() {
+  const current = notice.value;
+  useEffect(() => {
+    if (!current || current.bad) return;
+    const timer = setTimeout(() => (notice.value = null), NOTICE_MS);
+    return () => clearTimeout(timer);
+  }, [current]);
+  return (
+    <div class={`notice${current?.bad ? " failed" : ""}`} role="status" hidden={!current}>
+      {current && (
+        <>
+          <span>{current.text}</span>
+          <button class="plain" onClick={() => (notice.value = null)} aria-label="Dismiss">
+            ✕
+          </button>
+        </>
+      )}
+    </div>
+  );
+}

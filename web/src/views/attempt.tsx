@@ -1,0 +1,58 @@
+// One recorded attempt: what was decided at that moment, and why.
+
+import { useEffect } from "preact/hooks";
+
+import type { Cluster } from "../model/cluster";
+import type { Explanation } from "../model/explanation";
+import { showAt } from "../model/live";
+import type { AttemptRow } from "../model/protocol";
+import { markNodes } from "../model/verdicts";
+import { dateAndTime, seconds } from "../widgets/format";
+import { ExplanationView, Fact, OutcomeBadge } from "./explanation";
+import { useDocument } from "./loading";
+import { openPod, splitKey } from "./queue";
+import { OpenedHead } from "./side";
+
+interface AttemptDocument {
+  attempt: AttemptRow<string>;
+  explanation: Explanation | null;
+}
+
+export function AttemptView({ cluster, id }: { cluster: Cluster; id: number }) {
+  const { value, error } = useDocument<AttemptDocument>(`attempts/${id}`, "");
+  useEffect(() => {
+    markNodes(value?.explanation ?? null);
+    return () => markNodes(null);
+  }, [value]);
+  const attempt = value?.attempt ?? cluster.attempts.find((row) => row[0] === id);
+  const [namespace, name] = attempt ? splitKey(attempt[2]) : ["", `number ${id}`];
+  return (
+    <>
+      <OpenedHead
+        kind="Attempt"
+        title={name}
+        note={namespace}
+        badge={value?.explanation && <OutcomeBadge outcome={value.explanation.outcome} />}
+      />
+      <div class="detail" tabIndex={0} role="region" aria-label={`Attempt ${id}`}>
+        {error && <p class="error">{error}</p>}
+        {attempt && (
+          <>
+            <dl class="facts-list">
+              <Fact name="Time">{dateAndTime(attempt[1] / 1000)}</Fact>
+              <Fact name="Took">{seconds(attempt[6] / 1000)}</Fact>
+            </dl>
+            <p class="actions">
+              <button onClick={() => openPod(attempt[2])}>The pod as of now</button>
+              <button onClick={() => void showAt(attempt[1])}>The cluster at that time</button>
+            </p>
+          </>
+        )}
+        {value?.explanation && <ExplanationView explanation={value.explanation} />}
+        {value && !value.explanation && (
+          <p class="nothing">No details of this attempt are kept: only the newest ones are.</p>
+        )}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,97 @@
+// One pod: its explanation as of now, and its last attempts.
+
+import { useEffect } from "preact/hooks";
+
+import type { Cluster } from "../model/cluster";
+import type { Explanation } from "../model/explanation";
+import type { AttemptRow } from "../model/protocol";
+import { open } from "../model/route";
+import { markNodes } from "../model/verdicts";
+import { amount } from "../widgets/format";
+import { AttemptLine } from "./attempts";
+import { ExplanationView, Fact, OutcomeBadge } from "./explanation";
+import { useDocument } from "./loading";
+import { Suggestions } from "./suggestions";
+import { OpenedHead } from "./side";
+
+interface PodDocument {
+  phase: string;
+  schedulerName: string;
+  explanation: Explanation | null;
+  note: string;
+  attempts: AttemptRow<string>[];
+}
+
+interface Props {
+  cluster: Cluster;
+  namespace: string;
+  name: string;
+}
+
+export function PodView({ cluster, namespace, name }: Props) {
+  const { pods } = cluster;
+  const row = pods.rows.of.get(`${namespace}/${name}`);
+  // Asked again when the pod itself has changed, not with each batch: an explanation costs a cycle.
+  const changed = row === undefined ? "" : `${pods.node[row]} ${pods.place[row]} ${pods.reason[row]}`;
+  const place = row === undefined ? -1 : pods.place[row];
+  const path = `pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+  const { value, error } = useDocument<PodDocument>(path, changed);
+  useEffect(() => {
+    markNodes(value?.explanation ?? null);
+    return () => markNodes(null);
+  }, [value]);
+  return (
+    <>
+      <OpenedHead
+        kind="Pod"
+        title={name}
+        note={namespace}
+        badge={value?.explanation && <OutcomeBadge outcome={value.explanation.outcome} />}
+      />
+      <div class="detail" tabIndex={0} role="region" aria-label={`Pod ${name}`}>
+        {error && <p class="error">{error}</p>}
+        {!value && !error && <p class="nothing">Reading …</p>}
+        {row !== undefined && <PodFacts cluster={cluster} row={row} />}
+        {value?.note && <p class="message">{value.note}</p>}
+        {value?.explanation && <ExplanationView explanation={value.explanation} />}
+        {place >= 0 && <Suggestions path={`${path}/suggestions`} again={changed} />}
+        {value && value.attempts.length > 0 && (
+          <>
+            <h3>Last attempts</h3>
+            <AttemptList attempts={value.attempts} />
+          </>
+        )}
+      </div>
+    </>
+  );
+}
+
+function PodFacts({ cluster, row }: { cluster: Cluster; row: number }) {
+  const { pods, words } = cluster;
+  const requests = words.requests[pods.requests[row]] ?? [];
+  const asked = requests
+    .map((value, index) => (value && words.resources[index].name !== "pods" ? `${words.resources[index].name} ${amount(value, words.resources[index].unit)}` : ""))
+    .filter(Boolean);
+  return (
+    <dl class="facts-list">
+      <Fact name="Requests">{asked.join(" · ") || "nothing"}</Fact>
+      {words.owners[pods.owner[row]] && <Fact name="Owner">{words.owners[pods.owner[row]]}</Fact>}
+      <Fact name="Priority">{pods.priority[row]}</Fact>
+      {pods.place[row] >= 0 && <Fact name="Place">{cluster.state.places[pods.place[row]]}</Fact>}
+    </dl>
+  );
+}
+
+export function AttemptList({ attempts }: { attempts: AttemptRow<string>[] }) {
+  return (
+    <ul class="attempt-list">
+      {attempts.map((attempt) => (
+        <li key={attempt[0]}>
+          <button class="plain" onClick={() => open({ view: "attempt", id: attempt[0] })}>
+            <AttemptLine attempt={attempt} reason={attempt[5]} />
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,175 @@
+// What happened over time, and the slider that shows the cluster as it was.
+
+import { useSignal } from "@preact/signals";
+import { useMemo, useRef } from "preact/hooks";
+
+import type { Cluster } from "../model/cluster";
+import { isPast, present, showAt, showPresent } from "../model/live";
+import { open } from "../model/route";
+import { notice } from "../model/server";
+import { theme } from "../model/settings";
+import { Chart } from "../widgets/chart";
+import type { Line } from "../widgets/chart";
+import { count, dateAndTime, rate, seconds } from "../widgets/format";
+
+const WINDOW_S = 600;
+
+interface Props {
+  cluster: Cluster;
+  version: number;
+}
+
+interface Columns {
+  times: number[];
+  scheduled: number[];
+  failed: number[];
+  p50: (number | null)[];
+  p99: (number | null)[];
+  places: number[][];
+}
+
+// Seconds without anything are left out by the server; here each has its point, so that lines fall to 0.
+function columnsOf(cluster: Cluster): Columns {
+  const places = cluster.state.places.length;
+  const columns: Columns = {
+    times: [],
+    scheduled: [],
+    failed: [],
+    p50: [],
+    p99: [],
+    places: Array.from({ length: places }, () => []),
+  };
+  const end = Math.floor(cluster.state.clock.time / 1000);
+  const begin = Math.max(end - WINDOW_S, Math.floor((cluster.series[0]?.[0] ?? end * 1000) / 1000));
+  let next = cluster.series.findIndex((point) => point[0] >= begin * 1000);
+  let depth = next > 0 ? cluster.series[next - 1][6] : new Array<number>(places).fill(0);
+  for (let second = begin; second <= end; second++) {
+    const point = next >= 0 ? cluster.series[next] : undefined;
+    const isHere = point !== undefined && Math.floor(point[0] / 1000) <= second;
+    if (isHere) {
+      next += 1;
+      depth = point[6];
+    }
+    columns.times.push(second);
+    columns.scheduled.push(isHere ? point[1] : 0);
+    columns.failed.push(isHere ? point[2] + point[3] : 0);
+    const tried = isHere && point[1] + point[2] + point[3] > 0;
+    columns.p50.push(tried ? point[4] / 1000 : null);
+    columns.p99.push(tried ? point[5] / 1000 : null);
+    for (let place = 0; place < places; place++) columns.places[place].push(depth[place] ?? 0);
+  }
+  return columns;
+}
+
+export function TimePanel({ cluster, version }: Props) {
+  const columns = useMemo(() => columnsOf(cluster), [cluster, version]);
+  const throughput = useMemo(() => [columns.scheduled, columns.failed], [columns]);
+  const latency = useMemo(() => [columns.p50, columns.p99], [columns]);
+  const depthLines: Line[] = cluster.state.places.map((name, index) => ({
+    label: name,
+    color: `--place-${index % 6}`,
+  }));
+  const pick = (time: number) => go(time * 1000);
+  return (
+    <section class="panel time" aria-label="Over time">
+      <div class="charts">
+        <Chart
+          title="Attempts a second"
+          times={columns.times}
+          values={throughput}
+          lines={[
+            { label: "scheduled", color: "--place-5", fill: true },
+            { label: "failed", color: "--place-2" },
+          ]}
+          format={rate}
+          theme={theme.value}
+          cursor="page"
+          onPick={pick}
+        />
+        <Chart
+          title="Latency"
+          times={columns.times}
+          values={latency}
+          lines={[
+            { label: "half", color: "--place-0" },
+            { label: "99 of 100", color: "--place-3", dash: [3, 3] },
+          ]}
+          format={seconds}
+          theme={theme.value}
+          cursor="page"
+          onPick={pick}
+        />
+        <Chart
+          title="Waiting"
+          times={columns.times}
+          values={columns.places}
+          lines={depthLines}
+          format={count}
+          theme={theme.value}
+          cursor="page"
+          onPick={pick}
+        />
+      </div>
+      <Timeline cluster={cluster} />
+    </section>
+  );
+}
+
+function go(timeMs: number): void {
+  showAt(timeMs).catch((error: unknown) => {
+    notice.value = { text: error instanceof Error ? error.message : String(error), bad: true };
+  });
+}
+
+function Timeline({ cluster }: { cluster: Cluster }) {
+  const timer = useRef(0);
+  const dragged = useSignal<number | null>(null);
+  const span = present.value;
+  if (!span) return null;
+  const shown = dragged.value ?? (isPast.value ? cluster.state.clock.time : span.time);
+  const move = (time: number) => {
+    dragged.value = time;
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => {
+      dragged.value = null;
+      if (time >= span.time - 1) showPresent();
+      else go(time);
+    }, 120);
+  };
+  const step = (direction: number) => {
+    const times = cluster.attempts;
+    const found =
+      direction < 0
+        ? times.findLast((attempt) => attempt[1] < shown)
+        : times.find((attempt) => attempt[1] > shown);
+    if (!found) return;
+    move(found[1]);
+    open({ view: "attempt", id: found[0] });
+  };
+  return (
+    <div class="timeline">
+      <span class="joined" role="group" aria-label="Steps through attempts">
+        <button onClick={() => step(-1)} title="Back to the attempt before">
+          ◀ <span class="visually-hidden">Back to the attempt before</span>
+        </button>
+        <button onClick={() => step(1)} disabled={!isPast.value} title="On to the next attempt">
+          ▶ <span class="visually-hidden">On to the next attempt</span>
+        </button>
+      </span>
+      <input
+        type="range"
+        aria-label="Time shown"
+        aria-valuetext={isPast.value ? dateAndTime(shown / 1000) : "now"}
+        min={span.begin}
+        max={Math.max(span.time, span.begin + 1)}
+        step={1}
+        value={shown}
+        onInput={(event) => move(Number(event.currentTarget.value))}
+      />
+      <span class="number">{dateAndTime(shown / 1000)}</span>
+      <button aria-pressed={!isPast.value} onClick={showPresent}>
+        Live
+      </button>
+    </div>
+  );
+}
