@@ -87,7 +87,7 @@ function ThemeSwitch() {
   const isDark = theme.value === "dark";
   return (
     <button
-      class="plain"
+      class="plain theme"
       aria-pressed={isDark}
       aria-label="Dark theme"
       title={isDark ? "Light theme" : "Dark theme"}

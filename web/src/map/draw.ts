@@ -21,6 +21,7 @@ export interface Picture {
   groups: Group[];
   nodes: Nodes;
   resource: number;
+  resources: string[]; // their names
   palette: Palette;
   ink: Ink;
   top: number; // what is scrolled away
@@ -40,6 +41,8 @@ export const enum Verdict {
 
 const DOTS_FROM = 22;
 const NAMES_FROM = 62;
+const BARS_FROM = 104;
+const BARS_MAX = 3;
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 
 export function draw(context: CanvasRenderingContext2D, picture: Picture): void {
@@ -122,7 +125,8 @@ function drawDetails(context: CanvasRenderingContext2D, picture: Picture, positi
   const share = nodes.share(row, resource);
   const text = Number.isNaN(share) ? ink.text : palette.ink[stepOf(share)];
   if (side >= NAMES_FROM) drawName(context, nodes.name[row], share, x, y, side, text);
-  if (side >= DOTS_FROM) drawDots(context, nodes.podCount[row], x, y, side, text);
+  const bars = side >= BARS_FROM ? drawBars(context, picture, row, x, y, side, text) : 0;
+  if (side >= DOTS_FROM) drawDots(context, nodes.podCount[row], x, y, side, side - bars, text);
   if (!nodes.ready[row]) drawCross(context, x, y, side, ink.alert);
   else if (nodes.unschedulable[row]) drawCorner(context, x, y, side, ink.alert);
   if (picture.verdicts) drawVerdict(context, picture.verdicts[row], x, y, side, picture);
@@ -144,13 +148,43 @@ function drawName(
   context.fillText(Number.isNaN(share) ? "–" : `${Math.round(share * 100)} %`, x + 7, y + 28);
 }
 
-function drawDots(context: CanvasRenderingContext2D, count: number, x: number, y: number, side: number, text: string): void {
+// The other resources of a node, as thin bars at its lower edge. Returns their height.
+function drawBars(
+  context: CanvasRenderingContext2D,
+  { nodes, resource, resources }: Picture,
+  row: number,
+  x: number,
+  y: number,
+  side: number,
+  text: string,
+): number {
+  const others = resources
+    .map((name, index) => ({ name, share: index === resource ? NaN : nodes.share(row, index) }))
+    .filter(({ share }) => !Number.isNaN(share))
+    .slice(0, BARS_MAX);
+  context.font = `10px ${FONT}`;
+  others.forEach(({ name, share }, index) => {
+    const top = y + side - 6 - (others.length - index) * 13;
+    context.fillStyle = text;
+    context.globalAlpha = 0.85;
+    context.fillText(fitted(context, name, 48), x + 7, top + 6);
+    const width = side - 14 - 54;
+    context.globalAlpha = 0.25;
+    context.fillRect(x + 61, top + 4, width, 5);
+    context.globalAlpha = 0.85;
+    context.fillRect(x + 61, top + 4, width * Math.min(1, share), 5);
+    context.globalAlpha = 1;
+  });
+  return others.length * 13 + 4;
+}
+
+function drawDots(context: CanvasRenderingContext2D, count: number, x: number, y: number, side: number, height: number, text: string): void {
   const top = side >= NAMES_FROM ? 40 : 4;
   const dot = side >= NAMES_FROM ? 5 : 3;
   const step = dot + 2;
   const inset = side >= NAMES_FROM ? 7 : 4;
   const columns = Math.max(1, Math.floor((side - 2 * inset + 2) / step));
-  const lines = Math.max(0, Math.floor((side - top - 4) / step));
+  const lines = Math.max(0, Math.floor((height - top - 4) / step));
   const shown = Math.min(count, columns * lines);
   context.globalAlpha = 0.62;
   context.fillStyle = text;
@@ -164,6 +198,12 @@ function drawDots(context: CanvasRenderingContext2D, count: number, x: number, y
 
 // A lost node is crossed out, a cordoned one has a folded corner: shapes, not colours alone.
 function drawCross(context: CanvasRenderingContext2D, x: number, y: number, side: number, color: string): void {
+  if (side >= NAMES_FROM) {
+    // Beside the name, which stays readable.
+    x += side - 24;
+    y += 2;
+    side = 22;
+  }
   const inset = side >= 20 ? 4 : 1;
   context.strokeStyle = color;
   context.lineWidth = side >= 20 ? 2.5 : 1.5;

@@ -92,6 +92,7 @@ export function HeatMap({ cluster, version, resource }: Props) {
       groups,
       nodes: cluster.nodes,
       resource,
+      resources: cluster.words.resources.map((entry) => entry.name),
       palette: paletteOf(theme.value),
       ink: inkOf(target),
       top: scrollTop.value,

@@ -20,63 +20,45 @@ export interface Placed {
 }
 
 export const HEADING = 20;
-const GROUP_GAP = 10;
+const GROUP_GAP = 12;
 const CELL_MAX = 132;
 const CELL_MIN = 7;
+const ACROSS_MAX = 8;
 
-interface Block {
-  columns: number;
+interface Spot {
+  x: number;
+  y: number;
+  columns: number; // cells in a line
   width: number;
+}
+
+interface Blocks {
+  spots: Spot[];
   height: number;
 }
 
-// A block is about as wide as high, and wide enough for a heading.
-function blockOf(count: number, cell: number, width: number): Block {
-  const square = Math.ceil(Math.sqrt(count * 1.6));
-  const headed = Math.ceil(96 / cell);
-  const columns = Math.max(1, Math.min(Math.floor(width / cell), Math.max(square, headed)));
-  const lines = Math.ceil(count / columns);
-  const used = Math.min(columns, Math.max(count, headed));
-  return { columns, width: used * cell, height: HEADING + lines * cell };
+// Blocks in equally wide stacks, each block onto the stack that is lowest.
+function placeBlocks(counts: number[], cell: number, width: number, across: number): Blocks {
+  const stackWidth = (width - GROUP_GAP * (across - 1)) / across;
+  const columns = Math.max(1, Math.floor(stackWidth / cell));
+  const tops = new Array<number>(across).fill(0);
+  const spots = counts.map((count) => {
+    const stack = tops.indexOf(Math.min(...tops));
+    const spot = { x: stack * (stackWidth + GROUP_GAP), y: tops[stack], columns, width: stackWidth };
+    tops[stack] += HEADING + Math.ceil(count / columns) * cell + GROUP_GAP;
+    return spot;
+  });
+  return { spots, height: Math.max(...tops) - GROUP_GAP };
 }
 
-interface Spot extends Block {
-  x: number;
-  y: number;
-}
-
-function placeBlocks(counts: number[], cell: number, width: number): { spots: Spot[]; height: number } {
-  const spots: Spot[] = [];
-  let x = 0;
-  let y = 0;
-  let lineHeight = 0;
-  for (const count of counts) {
-    const block = counts.length === 1 ? wholeWidth(count, cell, width) : blockOf(count, cell, width);
-    if (x > 0 && x + block.width > width) {
-      x = 0;
-      y += lineHeight + GROUP_GAP;
-      lineHeight = 0;
-    }
-    spots.push({ ...block, x, y });
-    x += block.width + GROUP_GAP;
-    lineHeight = Math.max(lineHeight, block.height);
-  }
-  return { spots, height: y + lineHeight };
-}
-
-function wholeWidth(count: number, cell: number, width: number): Block {
-  const columns = Math.max(1, Math.floor(width / cell));
-  return { columns, width, height: HEADING + Math.ceil(count / columns) * cell };
-}
-
-// The largest cell with which everything fits; if none does, the smallest, and the map scrolls.
-function largestCell(counts: number[], width: number, height: number): number {
-  let fits = CELL_MIN;
+// The largest cell with which everything fits, 0 if none does.
+function largestCell(counts: number[], width: number, height: number, across: number): number {
+  let fits = 0;
   let low = CELL_MIN;
-  let high = Math.min(CELL_MAX, Math.floor(width));
+  let high = Math.min(CELL_MAX, Math.floor(width / across));
   while (low <= high) {
     const cell = (low + high) >> 1;
-    if (placeBlocks(counts, cell, width).height <= height) {
+    if (placeBlocks(counts, cell, width, across).height <= height) {
       fits = cell;
       low = cell + 1;
     } else {
@@ -86,11 +68,24 @@ function largestCell(counts: number[], width: number, height: number): number {
   return fits;
 }
 
+// The number of stacks that lets cells be largest; if nothing fits, small cells, and the map scrolls.
+function arrange(counts: number[], width: number, height: number): { cell: number; across: number } {
+  let best = { cell: 0, across: 1 };
+  for (let across = 1; across <= Math.min(counts.length, ACROSS_MAX); across++) {
+    if (across > 1 && width / across < 90) break;
+    const cell = largestCell(counts, width, height, across);
+    if (cell > 0 && cell >= best.cell) best = { cell, across };
+  }
+  if (best.cell > 0) return best;
+  const typical = Math.max(...counts) <= 4 ? 24 : CELL_MIN;
+  return { cell: typical, across: Math.max(1, Math.min(counts.length, ACROSS_MAX, Math.floor(width / 140))) };
+}
+
 export function layOut(groups: Group[], rowCount: number, width: number, height: number): Placed {
   const counts = groups.map((group) => group.rows.length);
   const total = counts.reduce((sum, count) => sum + count, 0);
-  const cell = largestCell(counts, width, height);
-  const { spots, height: used } = placeBlocks(counts, cell, width);
+  const { cell, across } = arrange(counts, width, height);
+  const { spots, height: used } = placeBlocks(counts, cell, width, across);
   const placed: Placed = {
     cell,
     x: new Float32Array(total),

@@ -3,7 +3,7 @@
 // Rows are places in the columns; a row that became free is used again. Nothing here decides anything:
 // amounts, places and reasons are the server's.
 
-import type { AttemptRow, Batch, NodeRow, PodRow, SeriesPoint, State, Words } from "./protocol";
+import type { Attempt, AttemptRow, Batch, NodeRow, PodRow, SeriesPoint, State, Words } from "./protocol";
 
 const ATTEMPTS_MAX = 2000;
 const SERIES_MAX = 3600;
@@ -128,7 +128,7 @@ export class Cluster {
   words: Words;
   nodes = new Nodes();
   pods = new Pods();
-  attempts: AttemptRow[]; // the newest last
+  attempts: Attempt[]; // the newest last
   series: SeriesPoint[];
   pluginTimes = new Map<string, { point: string; plugin: string; calls: number; totalMs: number }>();
   layoutVersion = 0; // grows when a node comes, goes or changes its groups
@@ -137,7 +137,7 @@ export class Cluster {
   constructor(public state: State) {
     this.seq = state.seq;
     this.words = copyOf(state.words);
-    this.attempts = [...state.attempts];
+    this.attempts = state.attempts.map((row) => this.attemptOf(row));
     this.series = [...state.series];
     this.loadNodes(state.nodes);
     this.loadPods(state.pods);
@@ -190,7 +190,7 @@ export class Cluster {
     if (batch.queue) this.state.queue = batch.queue;
     if (batch.leader) this.state.scheduler.leader = batch.leader;
     if (batch.counts) this.state.counts = batch.counts;
-    if (batch.attempts) this.attempts = [...this.attempts, ...batch.attempts].slice(-ATTEMPTS_MAX);
+    if (batch.attempts) this.addAttempts(batch.attempts);
     if (batch.series) this.addSeries(batch.series);
     if (batch.pluginTimes) this.setPluginTimes(batch.pluginTimes);
   }
@@ -199,6 +199,15 @@ export class Cluster {
     for (const [list, added] of Object.entries(words)) {
       (this.words[list as keyof Words] as unknown[]).push(...(added as unknown[]));
     }
+  }
+
+  private attemptOf(row: AttemptRow): Attempt {
+    const [id, time, pod, node, result, reason, durationMs, nominated, victims] = row;
+    return { id, time, pod, node, result, reason: this.words.reasons[reason] ?? "", durationMs, nominated, victims };
+  }
+
+  private addAttempts(rows: AttemptRow[]): void {
+    this.attempts = [...this.attempts, ...rows.map((row) => this.attemptOf(row))].slice(-ATTEMPTS_MAX);
   }
 
   // The last second is sent again as long as it grows.

@@ -26,18 +26,30 @@ export type PodRow = [
 
 export type AttemptResult = "scheduled" | "unschedulable" | "error";
 
-// `reason` is an index of `Words.reasons` in states and batches, the text itself in other answers.
-export type AttemptRow<Reason = number> = [
+export type AttemptRow = [
   id: number,
   time: number,
   pod: string,
   node: string,
   result: AttemptResult,
-  reason: Reason,
+  reason: number,
   durationMs: number,
   nominated: string,
   victims: number,
 ];
+
+// An attempt outside of states and batches: by name, and with the text of its reason.
+export interface Attempt {
+  id: number;
+  time: number;
+  pod: string;
+  node: string;
+  result: AttemptResult;
+  reason: string;
+  durationMs: number;
+  nominated: string;
+  victims: number;
+}
 
 export type SeriesPoint = [
   time: number,

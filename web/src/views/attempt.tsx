@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import type { Cluster } from "../model/cluster";
 import type { Explanation } from "../model/explanation";
 import { showAt } from "../model/live";
-import type { AttemptRow } from "../model/protocol";
+import type { Attempt } from "../model/protocol";
 import { markNodes } from "../model/verdicts";
 import { dateAndTime, seconds } from "../widgets/format";
 import { ExplanationView, Fact, OutcomeBadge } from "./explanation";
@@ -14,7 +14,7 @@ import { openPod, splitKey } from "./queue";
 import { OpenedHead } from "./side";
 
 interface AttemptDocument {
-  attempt: AttemptRow<string>;
+  attempt: Attempt;
   explanation: Explanation | null;
 }
 
@@ -24,8 +24,8 @@ export function AttemptView({ cluster, id }: { cluster: Cluster; id: number }) {
     markNodes(value?.explanation ?? null);
     return () => markNodes(null);
   }, [value]);
-  const attempt = value?.attempt ?? cluster.attempts.find((row) => row[0] === id);
-  const [namespace, name] = attempt ? splitKey(attempt[2]) : ["", `number ${id}`];
+  const attempt = value?.attempt ?? cluster.attempts.find((kept) => kept.id === id);
+  const [namespace, name] = attempt ? splitKey(attempt.pod) : ["", `number ${id}`];
   return (
     <>
       <OpenedHead
@@ -39,12 +39,12 @@ export function AttemptView({ cluster, id }: { cluster: Cluster; id: number }) {
         {attempt && (
           <>
             <dl class="facts-list">
-              <Fact name="Time">{dateAndTime(attempt[1] / 1000)}</Fact>
-              <Fact name="Took">{seconds(attempt[6] / 1000)}</Fact>
+              <Fact name="Time">{dateAndTime(attempt.time / 1000)}</Fact>
+              <Fact name="Took">{seconds(attempt.durationMs / 1000)}</Fact>
             </dl>
             <p class="actions">
-              <button onClick={() => openPod(attempt[2])}>The pod as of now</button>
-              <button onClick={() => void showAt(attempt[1])}>The cluster at that time</button>
+              <button onClick={() => openPod(attempt.pod)}>The pod as of now</button>
+              <button onClick={() => void showAt(attempt.time)}>The cluster at that time</button>
             </p>
           </>
         )}

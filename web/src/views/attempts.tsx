@@ -3,7 +3,7 @@
 import { useMemo } from "preact/hooks";
 
 import type { Cluster } from "../model/cluster";
-import type { AttemptRow } from "../model/protocol";
+import type { Attempt } from "../model/protocol";
 import { open } from "../model/route";
 import { seconds, timeOfDay } from "../widgets/format";
 import { VirtualList } from "../widgets/virtual_list";
@@ -28,14 +28,14 @@ export function Attempts({ cluster, version }: Props) {
       count={attempts.length}
       rowHeight={42}
       empty="No attempts yet"
-      onActivate={(index) => open({ view: "attempt", id: attempts[index][0] })}
-      row={(index) => <AttemptLine attempt={attempts[index]} reason={cluster.words.reasons[attempts[index][5]]} />}
+      onActivate={(index) => open({ view: "attempt", id: attempts[index].id })}
+      row={(index) => <AttemptLine attempt={attempts[index]} />}
     />
   );
 }
 
-export function AttemptLine({ attempt, reason }: { attempt: AttemptRow<unknown>; reason: string }) {
-  const [, time, pod, node, result, , durationMs, nominated, victims] = attempt;
+export function AttemptLine({ attempt }: { attempt: Attempt }) {
+  const { time, pod, node, result, reason, durationMs, nominated, victims } = attempt;
   const [sign, kind] = SIGN[result] ?? ["?", ""];
   const [namespace, name] = splitKey(pod);
   return (

@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 
 import type { Cluster } from "../model/cluster";
 import type { Explanation } from "../model/explanation";
-import type { AttemptRow } from "../model/protocol";
+import type { Attempt } from "../model/protocol";
 import { open } from "../model/route";
 import { markNodes } from "../model/verdicts";
 import { amount } from "../widgets/format";
@@ -19,7 +19,7 @@ interface PodDocument {
   schedulerName: string;
   explanation: Explanation | null;
   note: string;
-  attempts: AttemptRow<string>[];
+  attempts: Attempt[];
 }
 
 interface Props {
@@ -82,13 +82,13 @@ function PodFacts({ cluster, row }: { cluster: Cluster; row: number }) {
   );
 }
 
-export function AttemptList({ attempts }: { attempts: AttemptRow<string>[] }) {
+export function AttemptList({ attempts }: { attempts: Attempt[] }) {
   return (
     <ul class="attempt-list">
       {attempts.map((attempt) => (
-        <li key={attempt[0]}>
-          <button class="plain" onClick={() => open({ view: "attempt", id: attempt[0] })}>
-            <AttemptLine attempt={attempt} reason={attempt[5]} />
+        <li key={attempt.id}>
+          <button class="plain" onClick={() => open({ view: "attempt", id: attempt.id })}>
+            <AttemptLine attempt={attempt} />
           </button>
         </li>
       ))}

@@ -39,7 +39,8 @@ function columnsOf(cluster: Cluster): Columns {
     p99: [],
     places: Array.from({ length: places }, () => []),
   };
-  const end = Math.floor(cluster.state.clock.time / 1000);
+  // Without the current second, which has only begun.
+  const end = Math.floor(cluster.state.clock.time / 1000) - 1;
   const begin = Math.max(end - WINDOW_S, Math.floor((cluster.series[0]?.[0] ?? end * 1000) / 1000));
   let next = cluster.series.findIndex((point) => point[0] >= begin * 1000);
   let depth = next > 0 ? cluster.series[next - 1][6] : new Array<number>(places).fill(0);
@@ -65,10 +66,8 @@ export function TimePanel({ cluster, version }: Props) {
   const columns = useMemo(() => columnsOf(cluster), [cluster, version]);
   const throughput = useMemo(() => [columns.scheduled, columns.failed], [columns]);
   const latency = useMemo(() => [columns.p50, columns.p99], [columns]);
-  const depthLines: Line[] = cluster.state.places.map((name, index) => ({
-    label: name,
-    color: `--place-${index % 6}`,
-  }));
+  const used = cluster.state.places.map((_, index) => columns.places[index].some((number) => number > 0)).join();
+  const depth = useMemo(() => depthOf(cluster, columns, used), [columns, used]);
   const pick = (time: number) => go(time * 1000);
   return (
     <section class="panel time" aria-label="Over time">
@@ -102,9 +101,10 @@ export function TimePanel({ cluster, version }: Props) {
         <Chart
           title="Waiting"
           times={columns.times}
-          values={columns.places}
-          lines={depthLines}
+          values={depth.values}
+          lines={depth.lines}
           format={count}
+          whole
           theme={theme.value}
           cursor="page"
           onPick={pick}
@@ -113,6 +113,15 @@ export function TimePanel({ cluster, version }: Props) {
       <Timeline cluster={cluster} />
     </section>
   );
+}
+
+// The places where a pod was in this time, or all of them if none was anywhere.
+function depthOf(cluster: Cluster, columns: Columns, used: string): { lines: Line[]; values: number[][] } {
+  const places = cluster.state.places.map((label, index) => ({ label, color: `--place-${index % 6}`, index }));
+  const isUsed = used.split(",").map((each) => each === "true");
+  const shown = places.filter(({ index }) => isUsed[index]);
+  const lines = shown.length > 0 ? shown : places.slice(0, 1);
+  return { lines, values: lines.map(({ index }) => columns.places[index]) };
 }
 
 function go(timeMs: number): void {
@@ -140,11 +149,11 @@ function Timeline({ cluster }: { cluster: Cluster }) {
     const times = cluster.attempts;
     const found =
       direction < 0
-        ? times.findLast((attempt) => attempt[1] < shown)
-        : times.find((attempt) => attempt[1] > shown);
+        ? times.findLast((attempt) => attempt.time < shown)
+        : times.find((attempt) => attempt.time > shown);
     if (!found) return;
-    move(found[1]);
-    open({ view: "attempt", id: found[0] });
+    move(found.time);
+    open({ view: "attempt", id: found.id });
   };
   return (
     <div class="timeline">

@@ -18,10 +18,13 @@ interface Props {
   lines: Line[];
   values: (number | null)[][]; // by line
   format: (value: number) => string;
+  whole?: boolean; // values are whole numbers
   theme: string; // a change draws with the other colours
   cursor: uPlot.Cursor.Sync["key"];
   onPick?: (time: number) => void;
 }
+
+const WHOLE = [1, 2, 5].flatMap((step) => [0, 1, 2, 3, 4, 5].map((power) => step * 10 ** power)).sort((a, b) => a - b);
 
 function colour(element: Element, name: string): string {
   return getComputedStyle(element).getPropertyValue(name).trim();
@@ -68,6 +71,7 @@ export function Chart(props: Props) {
             ...axis(element),
             size: 46,
             space: 26,
+            ...(props.whole ? { incrs: WHOLE } : {}),
             values: (_plot, values) => values.map((value) => (value === null ? "" : props.format(value))),
           },
         ],
