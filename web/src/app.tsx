@@ -3,8 +3,8 @@
 import { useEffect } from "preact/hooks";
 
 import { ClockControls, DemoBar } from "./forms/demo_bar";
-import type { Cluster } from "./model/cluster";
 import { cluster, connection, isPast, problem, version } from "./model/live";
+import type { Shown } from "./model/live";
 import { notice } from "./model/server";
 import { theme, themeChoice } from "./model/settings";
 import { NodesPanel } from "./views/nodes";
@@ -29,7 +29,7 @@ export function App() {
   }
   return (
     <div class="app">
-      <Bar cluster={current} />
+      <Bar cluster={current} version={now} />
       <Queue cluster={current} version={now} />
       <NodesPanel cluster={current} version={now} />
       <Side cluster={current} version={now} />
@@ -39,7 +39,7 @@ export function App() {
   );
 }
 
-function Bar({ cluster: current }: { cluster: Cluster }) {
+function Bar({ cluster: current, version: now }: Shown) {
   const { state } = current;
   const time = timeOfDay(state.clock.time / 1000);
   return (
@@ -66,8 +66,8 @@ function Bar({ cluster: current }: { cluster: Cluster }) {
         </span>
       </span>
       <span class="spacer" />
-      {!isPast.value && <ClockControls cluster={current} />}
-      {!isPast.value && <DemoBar cluster={current} />}
+      {!isPast.value && <ClockControls cluster={current} version={now} />}
+      {!isPast.value && <DemoBar cluster={current} version={now} />}
       <ThemeSwitch />
     </header>
   );

@@ -1,16 +1,23 @@
-"""A server of the page with a made-up cluster: of any size, with any names, and under a test's control.
+"""A browser, and a server of the page with a made-up cluster.
 
-It sends what `kubestow.web.protocol` describes, through the same hub and with the same headers as
-the real one. What it cannot show is a decision; tests of those use a demo.
+The made-up cluster has any size and any names and is under a test's control. It is sent as
+`kubestow.web.protocol` describes, through the same hub and with the same headers as a real one. What
+it cannot show is a decision; tests of those use a demo.
+
+The browser lasts for a module and no longer: as long as it runs, its driver has an event loop in
+this thread, and other tests start their own.
 """
 
 import asyncio
+import shutil
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
+import pytest
 from aiohttp import web
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from kubestow.web.assets import Assets
 from kubestow.web.hub import Hub
@@ -37,6 +44,58 @@ from kubestow.web.protocol import (
 )
 from kubestow.web.responses import NOT_KEPT, error_answer, json_answer
 
+# How long a test waits for what has to appear; far more than it takes.
+WAIT_MS: Final = 20_000
+FLAGS: Final = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.skip("no Chromium on this machine: scripts/page-tools installs one where it can")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    context = browser.new_context(
+        viewport={"width": 1440, "height": 900}, reduced_motion="reduce", locale="en-GB"
+    )
+    context.set_default_timeout(WAIT_MS)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A page that fails its test if a script fails or the browser refuses something."""
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on(
+        "console",
+        lambda message: problems.append(message.text) if "Content Security" in message.text else None,
+    )
+    yield page
+    assert not problems
+
+
+# --- a made-up cluster --------------------------------------------------------------------------
+
 T = TypeVar("T")
 GIB: Final = 1024**3
 START_MS: Final = 1_700_000_000_000
@@ -53,13 +112,23 @@ class MadeUpCluster:
     def __init__(self, *, nodes: int, pods_per_node: int, waiting: int = 0) -> None:
         self.seq = 1
         self.time_ms = START_MS
-        self.nodes = [self.node(number, pods_per_node) for number in range(nodes)]
-        self.pods = [
-            self.pod(f"demo/web-{number}-{index}", node=number)
-            for number in range(nodes)
-            for index in range(pods_per_node)
-        ]
-        self.pods += [self.pod(f"demo/parked-{number}", place=3) for number in range(waiting)]
+        self.nodes: dict[int, NodeRow] = {}
+        self.pods: dict[str, PodRow] = {}
+        self.set_nodes([self.node(number, pods_per_node) for number in range(nodes)])
+        self.set_pods(
+            [
+                self.pod(f"demo/web-{number}-{index}", node=number)
+                for number in range(nodes)
+                for index in range(pods_per_node)
+            ]
+        )
+        self.set_pods([self.pod(f"demo/parked-{number}", place=3) for number in range(waiting)])
+
+    def set_nodes(self, rows: Sequence[NodeRow]) -> None:
+        self.nodes.update((row.id, row) for row in rows)
+
+    def set_pods(self, rows: Sequence[PodRow]) -> None:
+        self.pods.update((row.key, row) for row in rows)
 
     @staticmethod
     def node(number: int, pods: int, *, name: str = "") -> NodeRow:
@@ -92,7 +161,7 @@ class MadeUpCluster:
         )
 
     def state(self) -> State:
-        parked = sum(pod.place == 3 for pod in self.pods)
+        parked = sum(pod.place == 3 for pod in self.pods.values())
         return State(
             seq=self.seq,
             mode="run",
@@ -119,8 +188,8 @@ class MadeUpCluster:
                 reasons=("", "0/5 nodes are available: 5 Insufficient cpu."),
                 rejectors=("", "NodeResourcesFit"),
             ),
-            nodes=_columns(NodeColumns, self.nodes),
-            pods=_columns(PodColumns, self.pods),
+            nodes=_columns(NodeColumns, [*self.nodes.values()]),
+            pods=_columns(PodColumns, [*self.pods.values()]),
             queue=QueueState(places=(0, 0, 0, parked, 0, 0), rejectors=((1, parked),)),
             series=tuple(
                 SeriesPoint(START_MS - 1000 * (60 - second), 40 + second % 7, 2, 0, 0.4, 1.9, (0,) * 6)
@@ -162,6 +231,8 @@ class PretendedPage:
         """Send these rows to the page."""
         self.cluster.seq += 1
         self.cluster.time_ms += 100
+        self.cluster.set_nodes(nodes)
+        self.cluster.set_pods(pods)
         batch = Batch(
             seq=self.cluster.seq,
             clock=ClockState(time=self.cluster.time_ms),
@@ -173,6 +244,9 @@ class PretendedPage:
         self._call(self._on_loop(lambda: self._hub.publish(batch.seq, data)))
 
     def close(self) -> None:
+        """Stop; a second call does nothing."""
+        if self._loop.is_closed():
+            return
         self._call(self._stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -217,3 +291,25 @@ class PretendedPage:
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+
+Serve = Callable[["MadeUpCluster"], PretendedPage]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Starts servers, which are closed after the test."""
+    servers: list[PretendedPage] = []
+
+    def start(cluster: MadeUpCluster, *, port: int = 0) -> PretendedPage:
+        servers.append(PretendedPage(cluster, port=port))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture
+def make_cluster() -> type[MadeUpCluster]:
+    return MadeUpCluster

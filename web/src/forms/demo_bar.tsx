@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 
-import type { Cluster } from "../model/cluster";
+import type { Shown } from "../model/live";
 import { act, notice } from "../model/server";
 import { AddNodes, AddPods, LoadCluster } from "./add";
 
@@ -31,7 +31,7 @@ async function save(): Promise<void> {
   }
 }
 
-export function DemoBar({ cluster }: { cluster: Cluster }) {
+export function DemoBar({ cluster }: Shown) {
   const dialog = useSignal<"" | "pods" | "nodes" | "load">("");
   const { actions } = cluster.state;
   const can = (name: string) => actions.includes(name);
@@ -50,7 +50,7 @@ export function DemoBar({ cluster }: { cluster: Cluster }) {
   );
 }
 
-export function ClockControls({ cluster }: { cluster: Cluster }) {
+export function ClockControls({ cluster }: Shown) {
   const { clock } = cluster.state;
   if (!clock.canChange) return null;
   const speeds = SPEEDS.includes(clock.speed) ? SPEEDS : [...SPEEDS, clock.speed].sort((a, b) => a - b);

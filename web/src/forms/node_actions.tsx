@@ -1,10 +1,10 @@
 // What can be done to one node of a demo.
 
-import type { Cluster } from "../model/cluster";
+import type { Shown } from "../model/live";
 import { close } from "../model/route";
 import { run } from "./demo_bar";
 
-export function NodeActions({ cluster, row }: { cluster: Cluster; row: number }) {
+export function NodeActions({ cluster, row }: Shown & { row: number }) {
   const { nodes } = cluster;
   const can = (name: string) => cluster.state.actions.includes(name);
   const body = { node: nodes.name[row] };

@@ -201,8 +201,8 @@ function drawCross(context: CanvasRenderingContext2D, x: number, y: number, side
   if (side >= NAMES_FROM) {
     // Beside the name, which stays readable.
     x += side - 24;
-    y += 2;
-    side = 22;
+    y += 18;
+    side = 20;
   }
   const inset = side >= 20 ? 4 : 1;
   context.strokeStyle = color;

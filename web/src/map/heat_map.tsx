@@ -4,8 +4,10 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import type { Cluster } from "../model/cluster";
+import type { Shown } from "../model/live";
 import { open, route } from "../model/route";
 import { grouping, reducedMotion, theme } from "../model/settings";
+import { drawn } from "../model/timing";
 import { verdicts } from "../model/verdicts";
 import { conditionOf, describe, useOf } from "./describe";
 import { draw, Verdict } from "./draw";
@@ -16,9 +18,7 @@ import { layOut, neighbour, positionAt } from "./layout";
 import type { Placed } from "./layout";
 import { paletteOf } from "./palette";
 
-interface Props {
-  cluster: Cluster;
-  version: number;
+interface Props extends Shown {
   resource: number;
 }
 
@@ -101,6 +101,7 @@ export function HeatMap({ cluster, version, resource }: Props) {
       opened,
       verdicts: marks,
     });
+    drawn();
   }, [version, cluster, placed, groups, resource, theme.value, scrollTop.value, position, hasFocus.value, opened, marks]);
 
   useEffect(() => {
@@ -188,12 +189,12 @@ export function HeatMap({ cluster, version, resource }: Props) {
         )}
       </div>
       <canvas ref={flowCanvas} class="flow" aria-hidden="true" />
-      {pointed && cluster.nodes.alive[pointed.row] && <Tip cluster={cluster} {...pointed} />}
+      {pointed && cluster.nodes.alive[pointed.row] && <Tip cluster={cluster} version={version} {...pointed} />}
     </>
   );
 }
 
-function Tip({ cluster, row, x, y }: { cluster: Cluster; row: number; x: number; y: number }) {
+function Tip({ cluster, row, x, y }: Shown & { row: number; x: number; y: number }) {
   const left = Math.min(x + 14, innerWidth - 270);
   const top = y + 190 > innerHeight ? y - 14 : y + 16;
   const above = y + 190 > innerHeight;

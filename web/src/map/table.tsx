@@ -3,16 +3,14 @@
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 
-import type { Cluster } from "../model/cluster";
+import type { Shown } from "../model/live";
 import { open, route } from "../model/route";
 import { grouping } from "../model/settings";
 import { VirtualList } from "../widgets/virtual_list";
 import { conditionOf, useOf } from "./describe";
 import { sortedRows } from "./grouping";
 
-interface Props {
-  cluster: Cluster;
-  version: number;
+interface Props extends Shown {
   resource: number;
 }
 

@@ -8,6 +8,7 @@ import { batch as together, computed, signal } from "@preact/signals";
 import { Cluster } from "./cluster";
 import type { Batch, State } from "./protocol";
 import { answer } from "./server";
+import { received } from "./timing";
 
 export type Connection = "connecting" | "live" | "lost";
 
@@ -20,8 +21,14 @@ const past = signal<Cluster | null>(null);
 export const cluster = computed(() => past.value ?? live.value);
 export const isPast = computed(() => past.value !== null);
 
-// Grows with each change of what is shown: columns change in place, so this is what views depend on.
+// Grows with each change of what is shown. Columns change in place, so a component that reads them has
+// this as a property beside the cluster: one whose properties are the same is not drawn again.
 export const version = signal(0);
+
+export interface Shown {
+  cluster: Cluster;
+  version: number;
+}
 // Time and span of the present, also while the past is shown.
 export const present = signal<{ time: number; begin: number } | null>(null);
 
@@ -69,6 +76,7 @@ function follow(seq: number): void {
   const source = new EventSource(`stream?since=${seq}`);
   stream = source;
   source.addEventListener("message", (event: MessageEvent<string>) => {
+    received();
     const batch = JSON.parse(event.data) as Batch;
     const current = live.value;
     if (!current || batch.seq <= current.seq) return;

@@ -2,9 +2,9 @@
 
 import { useEffect } from "preact/hooks";
 
-import type { Cluster } from "../model/cluster";
 import type { Explanation } from "../model/explanation";
 import { showAt } from "../model/live";
+import type { Shown } from "../model/live";
 import type { Attempt } from "../model/protocol";
 import { markNodes } from "../model/verdicts";
 import { dateAndTime, seconds } from "../widgets/format";
@@ -18,7 +18,7 @@ interface AttemptDocument {
   explanation: Explanation | null;
 }
 
-export function AttemptView({ cluster, id }: { cluster: Cluster; id: number }) {
+export function AttemptView({ cluster, id }: Shown & { id: number }) {
   const { value, error } = useDocument<AttemptDocument>(`attempts/${id}`, "");
   useEffect(() => {
     markNodes(value?.explanation ?? null);

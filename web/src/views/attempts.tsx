@@ -2,7 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 
-import type { Cluster } from "../model/cluster";
+import type { Shown } from "../model/live";
 import type { Attempt } from "../model/protocol";
 import { open } from "../model/route";
 import { seconds, timeOfDay } from "../widgets/format";
@@ -15,12 +15,7 @@ const SIGN: Record<string, [sign: string, kind: string]> = {
   error: ["!", "bad"],
 };
 
-interface Props {
-  cluster: Cluster;
-  version: number;
-}
-
-export function Attempts({ cluster, version }: Props) {
+export function Attempts({ cluster, version }: Shown) {
   const attempts = useMemo(() => cluster.attempts.toReversed(), [cluster, version]);
   return (
     <VirtualList

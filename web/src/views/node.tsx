@@ -3,7 +3,7 @@
 import { useMemo } from "preact/hooks";
 
 import { conditionOf, useOf } from "../map/describe";
-import type { Cluster } from "../model/cluster";
+import type { Shown } from "../model/live";
 import { NodeActions } from "../forms/node_actions";
 import { plural } from "../widgets/format";
 import { VirtualList } from "../widgets/virtual_list";
@@ -11,9 +11,7 @@ import { Fact } from "./explanation";
 import { openPod, PodLine } from "./queue";
 import { OpenedHead } from "./side";
 
-interface Props {
-  cluster: Cluster;
-  version: number;
+interface Props extends Shown {
   name: string;
 }
 
@@ -38,7 +36,7 @@ export function NodeView({ cluster, version, name }: Props) {
         badge={<span class={`state ${condition.replace(" ", "-")}`}>{condition}</span>}
       />
       <div class="detail" tabIndex={0} role="region" aria-label={`Node ${name}`}>
-        <NodeActions cluster={cluster} row={row} />
+        <NodeActions cluster={cluster} version={version} row={row} />
         <h3>Requested</h3>
         <ul class="bars">
           {words.resources.map((resource, index) =>
@@ -71,7 +69,7 @@ export function NodeView({ cluster, version, name }: Props) {
             rowHeight={26}
             empty="No pod is on this node"
             onActivate={(index) => openPod(cluster.pods.key[pods[index]])}
-            row={(index) => <PodLine cluster={cluster} row={pods[index]} />}
+            row={(index) => <PodLine cluster={cluster} version={version} row={pods[index]} />}
           />
         </div>
       </div>

@@ -7,6 +7,7 @@ import { paletteOf } from "../map/palette";
 import { NodeTable } from "../map/table";
 import type { Cluster } from "../model/cluster";
 import { isPast } from "../model/live";
+import type { Shown } from "../model/live";
 import { grouping, mapView, resource, theme } from "../model/settings";
 import { verdicts } from "../model/verdicts";
 import { count, dateAndTime, percent } from "../widgets/format";
@@ -19,12 +20,7 @@ const SHORT: Record<string, string> = {
   "kubernetes.io/os": "operating system",
 };
 
-interface Props {
-  cluster: Cluster;
-  version: number;
-}
-
-export function NodesPanel({ cluster, version }: Props) {
+export function NodesPanel({ cluster, version }: Shown) {
   const { resources, groupings } = cluster.words;
   const chosen = Math.max(0, resources.findIndex((entry) => entry.name === resource.value));
   const label = groupings.includes(grouping.value) ? grouping.value : (groupings[0] ?? "");

@@ -2,8 +2,8 @@
 
 import { useEffect } from "preact/hooks";
 
-import type { Cluster } from "../model/cluster";
 import type { Explanation } from "../model/explanation";
+import type { Shown } from "../model/live";
 import type { Attempt } from "../model/protocol";
 import { open } from "../model/route";
 import { markNodes } from "../model/verdicts";
@@ -22,13 +22,12 @@ interface PodDocument {
   attempts: Attempt[];
 }
 
-interface Props {
-  cluster: Cluster;
+interface Props extends Shown {
   namespace: string;
   name: string;
 }
 
-export function PodView({ cluster, namespace, name }: Props) {
+export function PodView({ cluster, version, namespace, name }: Props) {
   const { pods } = cluster;
   const row = pods.rows.of.get(`${namespace}/${name}`);
   // Asked again when the pod itself has changed, not with each batch: an explanation costs a cycle.
@@ -51,7 +50,7 @@ export function PodView({ cluster, namespace, name }: Props) {
       <div class="detail" tabIndex={0} role="region" aria-label={`Pod ${name}`}>
         {error && <p class="error">{error}</p>}
         {!value && !error && <p class="nothing">Reading …</p>}
-        {row !== undefined && <PodFacts cluster={cluster} row={row} />}
+        {row !== undefined && <PodFacts cluster={cluster} version={version} row={row} />}
         {value?.note && <p class="message">{value.note}</p>}
         {value?.explanation && <ExplanationView explanation={value.explanation} />}
         {place >= 0 && <Suggestions path={`${path}/suggestions`} again={changed} />}
@@ -66,7 +65,7 @@ export function PodView({ cluster, namespace, name }: Props) {
   );
 }
 
-function PodFacts({ cluster, row }: { cluster: Cluster; row: number }) {
+function PodFacts({ cluster, row }: Shown & { row: number }) {
   const { pods, words } = cluster;
   const requests = words.requests[pods.requests[row]] ?? [];
   const asked = requests

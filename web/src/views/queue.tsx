@@ -4,6 +4,7 @@ import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 
 import type { Cluster } from "../model/cluster";
+import type { Shown } from "../model/live";
 import { open, route } from "../model/route";
 import { count } from "../widgets/format";
 import { VirtualList } from "../widgets/virtual_list";
@@ -19,12 +20,7 @@ const ABOUT: Record<string, string> = {
   "in flight": "being decided on or bound",
 };
 
-interface Props {
-  cluster: Cluster;
-  version: number;
-}
-
-export function Queue({ cluster, version }: Props) {
+export function Queue({ cluster, version }: Shown) {
   const place = useSignal(-1);
   const rejectors = useSignal(-1);
   const text = useSignal("");
@@ -105,7 +101,7 @@ export function Queue({ cluster, version }: Props) {
           current={opened ? rows.findIndex((row) => cluster.pods.key[row] === opened) : -1}
           empty={text.value ? "No pod has this in its name" : "No pod waits"}
           onActivate={(index) => openPod(cluster.pods.key[rows[index]])}
-          row={(index) => <PodLine cluster={cluster} row={rows[index]} />}
+          row={(index) => <PodLine cluster={cluster} version={version} row={rows[index]} />}
         />
       </div>
     </section>
@@ -117,7 +113,7 @@ export function openPod(key: string): void {
   open({ view: "pod", namespace: key.slice(0, slash), name: key.slice(slash + 1) });
 }
 
-export function PodLine({ cluster, row }: { cluster: Cluster; row: number }) {
+export function PodLine({ cluster, row }: Shown & { row: number }) {
   const { pods } = cluster;
   const place = pods.place[row];
   const [namespace, name] = splitKey(pods.key[row]);

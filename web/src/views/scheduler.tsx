@@ -1,15 +1,11 @@
 // The scheduler itself: who leads, its profiles and plugins with the time each takes, its configuration.
 
 import type { Cluster } from "../model/cluster";
+import type { Shown } from "../model/live";
 import { count, seconds } from "../widgets/format";
 import { Fact } from "./explanation";
 
-interface Props {
-  cluster: Cluster;
-  version: number;
-}
-
-export function SchedulerView({ cluster }: Props) {
+export function SchedulerView({ cluster, version }: Shown) {
   const { scheduler, counts } = cluster.state;
   return (
     <div class="detail" tabIndex={0} role="region" aria-label="Scheduler">
@@ -22,7 +18,7 @@ export function SchedulerView({ cluster }: Props) {
           {count(counts.attempts)} <span class="faint">since the page follows</span>
         </Fact>
       </dl>
-      <PluginTimes cluster={cluster} />
+      <PluginTimes cluster={cluster} version={version} />
       {scheduler.profiles.map((profile) => (
         <details key={profile.name}>
           <summary>
@@ -69,7 +65,7 @@ export function leaderText(cluster: Cluster): string {
   return leads ? `this process, ${identity}` : identity || "none yet";
 }
 
-function PluginTimes({ cluster }: { cluster: Cluster }) {
+function PluginTimes({ cluster }: Shown) {
   const times = [...cluster.pluginTimes.values()].filter((entry) => entry.plugin !== "");
   if (times.length === 0) return null;
   times.sort((a, b) => b.totalMs - a.totalMs);

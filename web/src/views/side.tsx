@@ -3,6 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 
 import type { Cluster } from "../model/cluster";
+import type { Shown } from "../model/live";
 import { close, open, route } from "../model/route";
 import { AttemptView } from "./attempt";
 import { Attempts } from "./attempts";
@@ -10,12 +11,7 @@ import { NodeView } from "./node";
 import { PodView } from "./pod";
 import { SchedulerView } from "./scheduler";
 
-interface Props {
-  cluster: Cluster;
-  version: number;
-}
-
-export function Side({ cluster, version }: Props) {
+export function Side({ cluster, version }: Shown) {
   const { view } = route.value;
   const panel = useRef<HTMLElement>(null);
   const isOpened = view === "pod" || view === "node" || view === "attempt";
@@ -37,11 +33,11 @@ function content(cluster: Cluster, version: number) {
   const current = route.value;
   switch (current.view) {
     case "pod":
-      return <PodView cluster={cluster} namespace={current.namespace} name={current.name} />;
+      return <PodView cluster={cluster} version={version} namespace={current.namespace} name={current.name} />;
     case "node":
       return <NodeView cluster={cluster} version={version} name={current.name} />;
     case "attempt":
-      return <AttemptView cluster={cluster} id={current.id} />;
+      return <AttemptView cluster={cluster} version={version} id={current.id} />;
     case "scheduler":
       return <SchedulerView cluster={cluster} version={version} />;
     case "none":

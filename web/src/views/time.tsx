@@ -5,6 +5,7 @@ import { useMemo, useRef } from "preact/hooks";
 
 import type { Cluster } from "../model/cluster";
 import { isPast, present, showAt, showPresent } from "../model/live";
+import type { Shown } from "../model/live";
 import { open } from "../model/route";
 import { notice } from "../model/server";
 import { theme } from "../model/settings";
@@ -13,11 +14,6 @@ import type { Line } from "../widgets/chart";
 import { count, dateAndTime, rate, seconds } from "../widgets/format";
 
 const WINDOW_S = 600;
-
-interface Props {
-  cluster: Cluster;
-  version: number;
-}
 
 interface Columns {
   times: number[];
@@ -62,7 +58,7 @@ function columnsOf(cluster: Cluster): Columns {
   return columns;
 }
 
-export function TimePanel({ cluster, version }: Props) {
+export function TimePanel({ cluster, version }: Shown) {
   const columns = useMemo(() => columnsOf(cluster), [cluster, version]);
   const throughput = useMemo(() => [columns.scheduled, columns.failed], [columns]);
   const latency = useMemo(() => [columns.p50, columns.p99], [columns]);
@@ -110,7 +106,7 @@ export function TimePanel({ cluster, version }: Props) {
           onPick={pick}
         />
       </div>
-      <Timeline cluster={cluster} />
+      <Timeline cluster={cluster} version={version} />
     </section>
   );
 }
@@ -130,7 +126,7 @@ function go(timeMs: number): void {
   });
 }
 
-function Timeline({ cluster }: { cluster: Cluster }) {
+function Timeline({ cluster }: Shown) {
   const timer = useRef(0);
   const dragged = useSignal<number | null>(null);
   const span = present.value;
