@@ -12,7 +12,7 @@ ACTIVE, UNSCHEDULABLE = 0, 3
 FIRST_VIEW_MS_MAX = 2_000
 UPDATE_MS_MAX = 100
 UPDATES = 5
-MEASURED = "performance.getEntriesByName('kubestow:%s').at(-1)?.duration ?? null"
+MEASURED = "() => performance.getEntriesByName('kubestow:%s').at(-1)?.duration ?? null"
 
 Serve = Any
 MakeCluster = Any

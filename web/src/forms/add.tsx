@@ -42,6 +42,18 @@ function givenNumber(text: string): number | undefined {
   return text.trim() === "" ? undefined : Number(text);
 }
 
+// "a=b, c=d" as an object.
+function selectorOf(text: string): Record<string, string> | undefined {
+  const pairs = text.split(",").filter((part) => part.trim() !== "");
+  if (pairs.length === 0) return undefined;
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const [key, ...value] = pair.split("=");
+      return [key.trim(), value.join("=").trim()];
+    }),
+  );
+}
+
 export function AddPods({ onClose }: { onClose: () => void }) {
   const templates = useDocument<Templates>("templates", "");
   const fromText = useSignal(false);
@@ -53,6 +65,7 @@ export function AddPods({ onClose }: { onClose: () => void }) {
   const cpu = useSignal("");
   const memory = useSignal("");
   const priority = useSignal("");
+  const nodeSelector = useSignal("");
   const runSeconds = useSignal("");
   const offered = templates.value?.pods ?? [];
   const chosen = offered.find((entry) => entry.name === template.value) ?? offered[0];
@@ -66,7 +79,8 @@ export function AddPods({ onClose }: { onClose: () => void }) {
           name: given(name.value),
           cpu: given(cpu.value),
           memory: given(memory.value),
-          priority: givenNumber(priority.value),
+          priority: given(priority.value),
+          nodeSelector: selectorOf(nodeSelector.value),
           runSeconds: givenNumber(runSeconds.value),
         });
   return (
@@ -92,7 +106,7 @@ export function AddPods({ onClose }: { onClose: () => void }) {
             <input
               type="number"
               min="1"
-              max="10000"
+              max="1000"
               required
               value={pods.value}
               onInput={(event) => (pods.value = event.currentTarget.value)}
@@ -102,7 +116,8 @@ export function AddPods({ onClose }: { onClose: () => void }) {
           <Text label="Namespace" value={namespace} />
           <Text label="CPU, each" value={cpu} placeholder={chosen?.cpu} />
           <Text label="Memory, each" value={memory} placeholder={chosen?.memory} />
-          <Text label="Priority" value={priority} numeric />
+          <Text label="Priority class" value={priority} />
+          <Text label="Node selector" value={nodeSelector} placeholder="pool=large" />
           <Text label="Ends after seconds" value={runSeconds} numeric />
         </div>
       )}
@@ -169,7 +184,7 @@ export function AddNodes({ onClose }: { onClose: () => void }) {
             <input
               type="number"
               min="1"
-              max="10000"
+              max="1000"
               required
               value={nodes.value}
               onInput={(event) => (nodes.value = event.currentTarget.value)}

@@ -3,7 +3,7 @@
 
 import type { Nodes } from "../model/cluster";
 import type { Group, Placed } from "./layout";
-import { HEADING } from "./layout";
+import { gapOf, HEADING } from "./layout";
 import type { Palette } from "./palette";
 
 export interface Ink {
@@ -28,7 +28,14 @@ export interface Picture {
   height: number;
   focused: number; // position, -1 without
   opened: number; // node row, -1 without
+  owners: Map<number, Owned[]> | null; // by node row, where there is space for names
   verdicts: Uint8Array | null; // by node row, see `Verdict`; of the opened pod
+}
+
+// How many pods of one owner are on a node.
+export interface Owned {
+  name: string;
+  count: number;
 }
 
 // Of the opened pod on each node; drawn as a mark, so that it does not depend on colour.
@@ -41,7 +48,8 @@ export const enum Verdict {
 
 const DOTS_FROM = 22;
 const NAMES_FROM = 62;
-const BARS_FROM = 104;
+export const BARS_FROM = 104;
+const LINE = 15;
 const BARS_MAX = 3;
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 
@@ -51,7 +59,7 @@ export function draw(context: CanvasRenderingContext2D, picture: Picture): void 
   context.save();
   context.translate(0, -top);
   drawHeadings(context, picture);
-  const gap = placed.cell >= 40 ? 4 : placed.cell >= 14 ? 2 : 1;
+  const gap = gapOf(placed.cell);
   const visible = visiblePositions(placed, top, height);
   drawFills(context, picture, visible, placed.cell - gap);
   for (const position of visible) drawDetails(context, picture, position, placed.cell - gap);
@@ -123,13 +131,17 @@ function drawDetails(context: CanvasRenderingContext2D, picture: Picture, positi
   const x = placed.x[position];
   const y = placed.y[position];
   const share = nodes.share(row, resource);
-  const text = Number.isNaN(share) ? ink.text : palette.ink[stepOf(share)];
+  const isFaded = picture.verdicts?.[row] === Verdict.Rejected;
+  if (isFaded) fade(context, x, y, side, ink.surface);
+  const text = Number.isNaN(share) || isFaded ? ink.text : palette.ink[stepOf(share)];
   if (side >= NAMES_FROM) drawName(context, nodes.name[row], share, x, y, side, text);
   const bars = side >= BARS_FROM ? drawBars(context, picture, row, x, y, side, text) : 0;
-  if (side >= DOTS_FROM) drawDots(context, nodes.podCount[row], x, y, side, side - bars, text);
+  const owners = bars > 0 ? picture.owners?.get(row) : undefined;
+  if (owners) drawOwners(context, owners, x, y, side, side - bars, text);
+  else if (side >= DOTS_FROM) drawDots(context, nodes.podCount[row], x, y, side, side - bars, text);
   if (!nodes.ready[row]) drawCross(context, x, y, side, ink.alert);
   else if (nodes.unschedulable[row]) drawCorner(context, x, y, side, ink.alert);
-  if (picture.verdicts) drawVerdict(context, picture.verdicts[row], x, y, side, picture);
+  if (picture.verdicts?.[row] === Verdict.Chosen) drawChosen(context, x, y, side, ink.focus);
 }
 
 function drawName(
@@ -146,6 +158,36 @@ function drawName(
   context.fillText(fittedEnd(context, name, side - 14), x + 7, y + 13);
   context.font = `11px ${FONT}`;
   context.fillText(Number.isNaN(share) ? "–" : `${Math.round(share * 100)} %`, x + 7, y + 28);
+}
+
+// What runs on a node: a line for each owner, with a dot for each of its pods.
+function drawOwners(
+  context: CanvasRenderingContext2D,
+  owners: Owned[],
+  x: number,
+  y: number,
+  side: number,
+  height: number,
+  text: string,
+): void {
+  const top = 40;
+  const lines = Math.max(1, Math.floor((height - top) / LINE));
+  const shown = owners.length > lines ? owners.slice(0, lines - 1) : owners;
+  const half = (side - 14) / 2;
+  context.fillStyle = text;
+  context.font = `11px ${FONT}`;
+  shown.forEach(({ name, count }, index) => {
+    const middle = y + top + index * LINE + LINE / 2;
+    context.globalAlpha = 0.9;
+    context.fillText(fitted(context, name, half), x + 7, middle);
+    const dots = Math.min(count, Math.floor(half / 7));
+    for (let dot = 0; dot < dots; dot++) context.fillRect(x + 11 + half + dot * 7, middle - 2.5, 5, 5);
+  });
+  if (shown.length < owners.length) {
+    const rest = owners.slice(shown.length).reduce((sum, { count }) => sum + count, 0);
+    context.fillText(`+ ${rest} pods`, x + 7, y + top + shown.length * LINE + LINE / 2);
+  }
+  context.globalAlpha = 1;
 }
 
 // The other resources of a node, as thin bars at its lower edge. Returns their height.
@@ -226,24 +268,17 @@ function drawCorner(context: CanvasRenderingContext2D, x: number, y: number, sid
   context.fill();
 }
 
-function drawVerdict(
-  context: CanvasRenderingContext2D,
-  verdict: number,
-  x: number,
-  y: number,
-  side: number,
-  { ink }: Picture,
-): void {
-  if (verdict === Verdict.Rejected) {
-    context.fillStyle = ink.surface;
-    context.globalAlpha = 0.72;
-    context.fillRect(x - 0.5, y - 0.5, side + 1, side + 1);
-    context.globalAlpha = 1;
-  } else if (verdict === Verdict.Chosen) {
-    context.strokeStyle = ink.focus;
-    context.lineWidth = side >= 20 ? 3 : 2;
-    context.strokeRect(x, y, side, side);
-  }
+function fade(context: CanvasRenderingContext2D, x: number, y: number, side: number, color: string): void {
+  context.fillStyle = color;
+  context.globalAlpha = 0.7;
+  context.fillRect(x - 0.5, y - 0.5, side + 1, side + 1);
+  context.globalAlpha = 1;
+}
+
+function drawChosen(context: CanvasRenderingContext2D, x: number, y: number, side: number, color: string): void {
+  context.strokeStyle = color;
+  context.lineWidth = side >= 20 ? 3 : 2;
+  context.strokeRect(x, y, side, side);
 }
 
 function drawRing(context: CanvasRenderingContext2D, { placed, ink }: Picture, position: number, color: string, side: number): void {

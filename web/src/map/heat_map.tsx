@@ -10,11 +10,11 @@ import { grouping, reducedMotion, theme } from "../model/settings";
 import { drawn } from "../model/timing";
 import { verdicts } from "../model/verdicts";
 import { conditionOf, describe, useOf } from "./describe";
-import { draw, Verdict } from "./draw";
+import { BARS_FROM, draw, Verdict } from "./draw";
 import type { Ink } from "./draw";
 import { Flow } from "./flow";
 import { groupNodes } from "./grouping";
-import { layOut, neighbour, positionAt } from "./layout";
+import { gapOf, layOut, neighbour, positionAt } from "./layout";
 import type { Placed } from "./layout";
 import { paletteOf } from "./palette";
 
@@ -73,6 +73,10 @@ export function HeatMap({ cluster, version, resource }: Props) {
   );
   const position = focused.value >= 0 ? (placed.positionOf[focused.value] ?? -1) : -1;
   const opened = route.value.view === "node" ? (cluster.nodes.byName.get(route.value.name) ?? -1) : -1;
+  const owners = useMemo(
+    () => (placed.cell > BARS_FROM ? cluster.ownersByNode() : null),
+    [cluster, version, placed.cell > BARS_FROM],
+  );
   const marks = useMemo(() => marksOf(cluster), [cluster, cluster.layoutVersion, verdicts.value]);
 
   useLayoutEffect(() => {
@@ -99,6 +103,7 @@ export function HeatMap({ cluster, version, resource }: Props) {
       height: size.height,
       focused: hasFocus.value ? position : -1,
       opened,
+      owners,
       verdicts: marks,
     });
     drawn();
@@ -259,16 +264,17 @@ function launchFlights(cluster: Cluster, placed: Placed, viewport: HTMLElement, 
   const flights = cluster.flights.splice(0);
   if (reducedMotion.value || document.hidden || flights.length === 0) return;
   const box = viewport.getBoundingClientRect();
+  const side = placed.cell - gapOf(placed.cell);
   flights.forEach((flight, index) => {
     const source = document.querySelector(`[data-place="${flight.place}"]`) ?? document.querySelector("[data-place]");
     const position = placed.positionOf[flight.node] ?? -1;
     if (!source || position < 0) return;
     const from = source.getBoundingClientRect();
     const to = {
-      x: box.left + 2 + placed.x[position] + placed.cell / 2,
-      y: box.top + 2 + placed.y[position] + placed.cell / 2 - viewport.scrollTop,
+      x: box.left + 2 + placed.x[position] + side / 2,
+      y: box.top + 2 + placed.y[position] + side / 2 - viewport.scrollTop,
     };
     if (to.y < box.top || to.y > box.bottom) return;
-    flow.launch({ x: from.right - 8, y: from.top + from.height / 2 }, to, placed.cell, index * 12);
+    flow.launch({ x: from.right - 8, y: from.top + from.height / 2 }, to, side, index * 12);
   });
 }

@@ -21,7 +21,7 @@ export interface Placed {
 
 export const HEADING = 20;
 const GROUP_GAP = 12;
-const CELL_MAX = 132;
+const CELL_MAX = 190;
 const CELL_MIN = 7;
 const ACROSS_MAX = 8;
 
@@ -111,6 +111,11 @@ export function layOut(groups: Group[], rowCount: number, width: number, height:
     });
   });
   return placed;
+}
+
+// Between two cells.
+export function gapOf(cell: number): number {
+  return cell >= 40 ? 4 : cell >= 14 ? 2 : 1;
 }
 
 export function positionAt(placed: Placed, x: number, y: number): number {

@@ -258,6 +258,26 @@ export class Cluster {
     return found.sort((a, b) => (this.pods.key[a] < this.pods.key[b] ? -1 : 1));
   }
 
+  // By node row: how many pods each owner has there, the most first. A pod without an owner is its own.
+  ownersByNode(): Map<number, { name: string; count: number }[]> {
+    const counts = new Map<number, Map<string, number>>();
+    for (let row = 0; row < this.pods.rows.length; row++) {
+      const node = this.pods.node[row] < 0 ? undefined : this.nodes.rows.of.get(this.pods.node[row]);
+      if (node === undefined) continue;
+      const owner = this.words.owners[this.pods.owner[row]] || this.pods.key[row];
+      const name = owner.slice(owner.indexOf("/") + 1);
+      let byName = counts.get(node);
+      if (!byName) counts.set(node, (byName = new Map()));
+      byName.set(name, (byName.get(name) ?? 0) + 1);
+    }
+    const sorted = new Map<number, { name: string; count: number }[]>();
+    for (const [node, byName] of counts) {
+      const entries = [...byName].map(([name, count]) => ({ name, count }));
+      sorted.set(node, entries.sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1)));
+    }
+    return sorted;
+  }
+
   // Pods in the queue, at one place and with one set of rejectors (-1: any): the most urgent first.
   waiting(place: number, rejectors: number): number[] {
     const { pods } = this;

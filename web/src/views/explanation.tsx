@@ -1,6 +1,7 @@
 // An explanation, drawn: what was decided, the scores as bars, why nodes do not fit, and what would help.
 
 import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 
 import type { Explanation, NodeVerdict, Reason } from "../model/explanation";
 import { open } from "../model/route";
@@ -20,18 +21,33 @@ const OUTCOME: Record<Explanation["outcome"], [text: string, kind: string]> = {
   Error: ["error", "bad"],
 };
 
+const PREEMPTION: Record<string, string> = {
+  Nominated: "pods are evicted for it",
+  NoCandidates: "evicting pods does not make it fit anywhere",
+  NotEligible: "it may not evict pods",
+  Disabled: "no plugin of the profile evicts pods",
+  Error: "failed",
+};
+
 export function OutcomeBadge({ outcome }: { outcome: Explanation["outcome"] }) {
   const [text, kind] = OUTCOME[outcome] ?? [outcome, ""];
   return <span class={`badge ${kind}`}>{text}</span>;
 }
 
-export function ExplanationView({ explanation }: { explanation: Explanation }) {
+interface Props {
+  explanation: Explanation;
+  facts?: ComponentChildren; // shown with those of the explanation
+  help?: ComponentChildren; // what would place the pod
+}
+
+export function ExplanationView({ explanation, facts, help }: Props) {
   const { search, preemption, group } = explanation;
   return (
     <>
       <p class="lead">{explanation.summary}</p>
       {explanation.message && <p class="message">{explanation.message}</p>}
       <dl class="facts-list">
+        {facts}
         {explanation.node && (
           <Fact name="Node">
             <NodeLink name={explanation.node} />
@@ -48,7 +64,7 @@ export function ExplanationView({ explanation }: { explanation: Explanation }) {
           </Fact>
         )}
         {explanation.attempt && <Fact name="Attempts">{count(explanation.attempt.attempts)}</Fact>}
-        {preemption && <Fact name="Preemption">{preemption.message || preemption.result}</Fact>}
+        {preemption && <Fact name="Preemption">{PREEMPTION[preemption.result] ?? preemption.result}</Fact>}
         {group && (
           <Fact name="Group">
             {group.name}: {count(group.fitting)}
@@ -57,6 +73,7 @@ export function ExplanationView({ explanation }: { explanation: Explanation }) {
         )}
       </dl>
       <Victims explanation={explanation} />
+      {help}
       <Scores explanation={explanation} />
       <Rejections reasons={explanation.reasons} total={explanation.nodes.length} />
       <WaitingFor explanation={explanation} />
@@ -64,7 +81,7 @@ export function ExplanationView({ explanation }: { explanation: Explanation }) {
   );
 }
 
-export function Fact(props: { name: string; children: preact.ComponentChildren }) {
+export function Fact(props: { name: string; children: ComponentChildren }) {
   return (
     <>
       <dt>{props.name}</dt>

@@ -12,8 +12,9 @@ import { grouping, mapView, resource, theme } from "../model/settings";
 import { verdicts } from "../model/verdicts";
 import { count, dateAndTime, percent } from "../widgets/format";
 
+const ZONE = "topology.kubernetes.io/zone";
 const SHORT: Record<string, string> = {
-  "topology.kubernetes.io/zone": "zone",
+  [ZONE]: "zone",
   "topology.kubernetes.io/region": "region",
   "node.kubernetes.io/instance-type": "instance type",
   "kubernetes.io/arch": "architecture",
@@ -23,11 +24,10 @@ const SHORT: Record<string, string> = {
 export function NodesPanel({ cluster, version }: Shown) {
   const { resources, groupings } = cluster.words;
   const chosen = Math.max(0, resources.findIndex((entry) => entry.name === resource.value));
-  const label = groupings.includes(grouping.value) ? grouping.value : (groupings[0] ?? "");
   useEffect(() => {
     // The stored choice may be of another cluster.
-    if (grouping.value !== "" && !groupings.includes(grouping.value)) grouping.value = label;
-  }, [label]);
+    if (grouping.value !== "" && !groupings.includes(grouping.value)) grouping.value = usualGrouping(cluster);
+  }, [cluster]);
   const isMap = mapView.value === "map";
   return (
     <section class="panel nodes" aria-labelledby="nodes-title">
@@ -82,6 +82,16 @@ export function NodesPanel({ cluster, version }: Shown) {
       )}
     </section>
   );
+}
+
+// Zones if there are any, else the label that splits the nodes into the fewest groups, if one does.
+function usualGrouping(cluster: Cluster): string {
+  const { groupings } = cluster.words;
+  const values = groupings.map((_, index) => new Set(cluster.nodes.groups.map((groups) => groups[index])).size);
+  const zone = groupings.indexOf(ZONE);
+  if (zone >= 0 && values[zone] > 1) return ZONE;
+  const splitting = groupings.map((key, index) => ({ key, count: values[index] })).filter(({ count }) => count > 1);
+  return splitting.sort((a, b) => a.count - b.count)[0]?.key ?? "";
 }
 
 function totalUse(cluster: Cluster, resource: number): string {

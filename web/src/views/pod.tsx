@@ -35,6 +35,8 @@ export function PodView({ cluster, version, namespace, name }: Props) {
   const place = row === undefined ? -1 : pods.place[row];
   const path = `pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
   const { value, error } = useDocument<PodDocument>(path, changed);
+  const facts = row !== undefined && <PodFacts cluster={cluster} version={version} row={row} />;
+  const help = place >= 0 && <Suggestions path={`${path}/suggestions`} again={changed} />;
   useEffect(() => {
     markNodes(value?.explanation ?? null);
     return () => markNodes(null);
@@ -50,10 +52,15 @@ export function PodView({ cluster, version, namespace, name }: Props) {
       <div class="detail" tabIndex={0} role="region" aria-label={`Pod ${name}`}>
         {error && <p class="error">{error}</p>}
         {!value && !error && <p class="nothing">Reading …</p>}
-        {row !== undefined && <PodFacts cluster={cluster} version={version} row={row} />}
         {value?.note && <p class="message">{value.note}</p>}
-        {value?.explanation && <ExplanationView explanation={value.explanation} />}
-        {place >= 0 && <Suggestions path={`${path}/suggestions`} again={changed} />}
+        {value?.explanation ? (
+          <ExplanationView explanation={value.explanation} facts={facts} help={help} />
+        ) : (
+          <>
+            <dl class="facts-list">{facts}</dl>
+            {help}
+          </>
+        )}
         {value && value.attempts.length > 0 && (
           <>
             <h3>Last attempts</h3>
@@ -72,12 +79,12 @@ function PodFacts({ cluster, row }: Shown & { row: number }) {
     .map((value, index) => (value && words.resources[index].name !== "pods" ? `${words.resources[index].name} ${amount(value, words.resources[index].unit)}` : ""))
     .filter(Boolean);
   return (
-    <dl class="facts-list">
+    <>
       <Fact name="Requests">{asked.join(" · ") || "nothing"}</Fact>
       {words.owners[pods.owner[row]] && <Fact name="Owner">{words.owners[pods.owner[row]]}</Fact>}
       <Fact name="Priority">{pods.priority[row]}</Fact>
       {pods.place[row] >= 0 && <Fact name="Place">{cluster.state.places[pods.place[row]]}</Fact>}
-    </dl>
+    </>
   );
 }
 

@@ -72,19 +72,22 @@ function PluginTimes({ cluster }: Shown) {
   const largest = times[0].totalMs || 1;
   return (
     <>
-      <h3>Time per plugin</h3>
-      <ul class="bars">
+      <h3>
+        Time per plugin <span class="faint">bars: in total; numbers: per call</span>
+      </h3>
+      <ul class="bars plugin-times">
         {times.map(({ point, plugin, calls, totalMs }) => (
           <li class="bar-row" key={`${point} ${plugin}`}>
             <span class="name">
-              {plugin} <span class="faint">{point}</span>
+              {plugin}
+              <br />
+              <span class="faint">{point}</span>
             </span>
             <span class="track" aria-hidden="true">
               <i class="use" style={{ width: `${(100 * totalMs) / largest}%` }} />
             </span>
             <span title={`${count(calls)} calls`}>
               <b class="number">{calls ? seconds(totalMs / 1000 / calls) : "–"}</b>
-              <span class="faint"> a call</span>
             </span>
           </li>
         ))}

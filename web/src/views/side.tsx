@@ -1,5 +1,6 @@
 // The panel beside the map: what was opened, or else the attempts as they happen and the scheduler.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
 import type { Cluster } from "../model/cluster";
@@ -60,9 +61,9 @@ function Tabs({ scheduler }: { scheduler: boolean }) {
   );
 }
 
-export function OpenedHead(props: { kind: string; title: string; note?: string; badge?: preact.ComponentChildren }) {
+export function OpenedHead(props: { kind: string; title: string; note?: string; badge?: ComponentChildren }) {
   return (
-    <div class="panel-head">
+    <div class="panel-head one-line">
       <h2 class="title" tabIndex={-1} data-title>
         <span>
           <small>{props.kind} </small>

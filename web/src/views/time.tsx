@@ -77,6 +77,7 @@ export function TimePanel({ cluster, version }: Shown) {
             { label: "failed", color: "--place-2" },
           ]}
           format={rate}
+          whole
           theme={theme.value}
           cursor="page"
           onPick={pick}

@@ -62,7 +62,7 @@ export function Chart(props: Props) {
       {
         ...size(),
         legend: { show: false },
-        padding: [8, 8, 0, 0],
+        padding: [8, 26, 0, 0],
         cursor: { y: false, sync: { key: props.cursor }, drag: { x: false, y: false } },
         scales: { x: { time: true }, y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] } },
         axes: [
