@@ -1,8 +1,8 @@
 """A browser, and a server of the page with a made-up cluster.
 
 The made-up cluster has any size and any names and is under a test's control. It is sent as
-`kubestow.web.protocol` describes, through the same hub and with the same headers as a real one. What
-it cannot show is a decision; tests of those use a demo.
+`kubestow.web.protocol` describes, through the same hub and with the same headers as a real one.
+What it cannot show is a decision; tests of those use a demo.
 
 The browser lasts for a module and no longer: as long as it runs, its driver has an event loop in
 this thread, and other tests start their own.
@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 import pytest
 from aiohttp import web
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from kubestow.web.assets import Assets
 from kubestow.web.hub import Hub
@@ -66,6 +66,7 @@ def browser() -> Iterator[Browser]:
         pytest.skip("no Chromium on this machine: scripts/page-tools installs one where it can")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        expect.set_options(timeout=WAIT_MS)
         yield browser
         browser.close()
 
@@ -88,7 +89,9 @@ def page(context: BrowserContext) -> Iterator[Page]:
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on(
         "console",
-        lambda message: problems.append(message.text) if "Content Security" in message.text else None,
+        lambda message: (
+            problems.append(message.text) if "Content Security" in message.text else None
+        ),
     )
     yield page
     assert not problems
@@ -192,7 +195,9 @@ class MadeUpCluster:
             pods=_columns(PodColumns, [*self.pods.values()]),
             queue=QueueState(places=(0, 0, 0, parked, 0, 0), rejectors=((1, parked),)),
             series=tuple(
-                SeriesPoint(START_MS - 1000 * (60 - second), 40 + second % 7, 2, 0, 0.4, 1.9, (0,) * 6)
+                SeriesPoint(
+                    START_MS - 1000 * (60 - second), 40 + second % 7, 2, 0, 0.4, 1.9, (0,) * 6
+                )
                 for second in range(60)
             ),
             plugin_times=(),

@@ -1,5 +1,6 @@
 """The page in a real browser, with clusters that are made up: what it shows, and how fast."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -49,7 +50,9 @@ def test_a_batch_changes_what_is_shown(page: Page, serve: Serve, make_cluster: M
     server.publish(
         nodes=[cluster.node(3, 0, name="added")],
         pods=[cluster.pod("demo/parked-0", node=0)],
-        attempts=[AttemptRow(1, cluster.time_ms, "demo/parked-0", "node-0", "scheduled", 0, 0.5, "", 0)],
+        attempts=[
+            AttemptRow(1, cluster.time_ms, "demo/parked-0", "node-0", "scheduled", 0, 0.5, "", 0)
+        ],
     )
     expect(nodes).to_contain_text("added")
     expect(nodes.get_by_role("listitem").filter(has_text="node-0")).to_contain_text("2 pods")
@@ -194,9 +197,63 @@ def test_five_thousand_nodes_are_shown_and_updated_in_time(
         page.evaluate("performance.clearMeasures('kubestow:update')")
         server.publish(
             nodes=[cluster.node(number, 10) for number in range(turn, 5_000, 10)],
-            pods=[cluster.pod(f"demo/parked-{number}", node=number) for number in range(turn, 5_000, 10)],
+            pods=[
+                cluster.pod(f"demo/parked-{number}", node=number)
+                for number in range(turn, 5_000, 10)
+            ],
         )
         page.wait_for_function(MEASURED % "update")
         updates.append(page.evaluate(MEASURED % "update"))
     assert min(updates) < UPDATE_MS_MAX
     print(f"first view {min(first):.0f} ms, updates {sorted(map(round, updates))} ms")
+
+
+LIGHTNESS = """canvas => {
+  const { data, width } = canvas.getContext("2d").getImageData(0, 0, canvas.width, 1);
+  const linear = value => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  return Array.from({ length: width }, (_, x) => {
+    const [red, green, blue] = [0, 1, 2].map(at => linear(data[4 * x + at] / 255));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  });
+}"""
+
+
+@pytest.mark.parametrize(("scheme", "sign"), [("light", -1), ("dark", 1)])
+def test_the_palette_orders_by_lightness_alone(
+    page: Page, serve: Serve, make_cluster: MakeCluster, scheme: Any, sign: int
+) -> None:
+    """People who see fewer colours read the same order. Full is far from the background."""
+    page.emulate_media(color_scheme=scheme)
+    page.goto(serve(make_cluster(nodes=3, pods_per_node=1)).address)
+    lightness = page.locator(".legend canvas").evaluate(LIGHTNESS)
+    steps = [sign * (after - before) for before, after in pairwise(lightness)]
+    assert min(steps) >= 0
+    assert sign * (lightness[-1] - lightness[0]) > 0.5
+
+
+WATCH_FLOW = """() => {
+  window.flew = false;
+  const canvas = document.querySelector("canvas.flow");
+  const isDrawn = () => canvas.getContext("2d")
+    .getImageData(0, 0, canvas.width, canvas.height).data.some(value => value > 0);
+  const watch = () => { window.flew ||= isDrawn(); requestAnimationFrame(watch); };
+  watch();
+}"""
+
+
+@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
+def test_pods_fly_to_their_nodes_unless_motion_is_to_be_reduced(
+    page: Page, serve: Serve, make_cluster: MakeCluster, motion: Any
+) -> None:
+    cluster = make_cluster(nodes=6, pods_per_node=1, waiting=5)
+    server = serve(cluster)
+    page.emulate_media(reduced_motion=motion)
+    page.goto(server.address)
+    expect(page.get_by_role("list", name="Waiting pods").get_by_role("listitem")).to_have_count(5)
+    page.evaluate(WATCH_FLOW)
+    server.publish(pods=[cluster.pod(f"demo/parked-{number}", node=number) for number in range(5)])
+    expect(page.get_by_text("No pod waits")).to_be_visible()
+    if motion == "reduce":
+        assert not page.evaluate("window.flew")
+    else:
+        page.wait_for_function("() => window.flew")

@@ -5,7 +5,7 @@
 
 export type Theme = "light" | "dark";
 
-const STEPS = 101; // one per percent
+export const STEPS = 101; // one per percent
 
 interface Range {
   lightness: [number, number];
@@ -37,11 +37,15 @@ function linearRgb(lightness: number, chroma: number, hue: number): [number, num
 
 // A colour that a screen cannot show loses chroma, never lightness.
 function shownRgb(lightness: number, chroma: number, hue: number): [number, number, number] {
-  for (let kept = chroma; kept > 0; kept -= 0.004) {
-    const rgb = linearRgb(lightness, kept, hue);
-    if (rgb.every((channel) => channel >= -0.0005 && channel <= 1.0005)) return rgb;
+  let [low, high] = [0, chroma];
+  for (let step = 0; step < 12; step++) {
+    // The first step tries all of it.
+    const kept = step === 0 ? chroma : (low + high) / 2;
+    const isShown = linearRgb(lightness, kept, hue).every((channel) => channel >= 0 && channel <= 1);
+    if (isShown) low = kept;
+    else high = kept;
   }
-  return linearRgb(lightness, 0, hue);
+  return linearRgb(lightness, low, hue);
 }
 
 function encoded(channel: number): number {

@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 
 import { HeatMap } from "../map/heat_map";
-import { paletteOf } from "../map/palette";
+import { paletteOf, STEPS } from "../map/palette";
 import { NodeTable } from "../map/table";
 import type { Cluster } from "../model/cluster";
 import { isPast } from "../model/live";
@@ -111,13 +111,13 @@ function Legend({ name }: { name: string }) {
     const context = canvas.current!.getContext("2d")!;
     paletteOf(theme.value).fill.forEach((color, step) => {
       context.fillStyle = color;
-      context.fillRect((step * 180) / 101, 0, 3, 8);
+      context.fillRect(step, 0, 1, 1);
     });
   }, [theme.value]);
   return (
     <div class="legend">
       <span class="ramp">
-        <canvas ref={canvas} width={180} height={8} aria-hidden="true" />
+        <canvas ref={canvas} width={STEPS} height={1} aria-hidden="true" />
         <span class="ticks">
           <span>0 %</span>
           <span>50</span>
