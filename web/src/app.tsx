@@ -62,7 +62,7 @@ function Bar({ cluster: current, version: now }: Shown) {
         </span>
         <span>
           <b>{time}</b>
-          {state.clock.paused ? " paused" : state.clock.speed !== 1 ? ` at ${state.clock.speed}×` : ""}
+          {state.clock.paused ? " paused" : speedText(state.clock.speed)}
         </span>
       </span>
       <span class="spacer" />
@@ -71,6 +71,11 @@ function Bar({ cluster: current, version: now }: Shown) {
       <ThemeSwitch />
     </header>
   );
+}
+
+function speedText(speed: number): string {
+  if (speed === 1) return "";
+  return speed === 0 ? " as fast as possible" : ` at ${speed}×`;
 }
 
 function ConnectionBadge() {

@@ -64,7 +64,7 @@ export function ClockControls({ cluster }: Shown) {
       >
         {speeds.map((speed) => (
           <option key={speed} value={String(speed)}>
-            {speed}×
+            {speed === 0 ? "as fast as possible" : `${speed}×`}
           </option>
         ))}
       </select>

@@ -179,9 +179,9 @@ function drawOwners(
   shown.forEach(({ name, count }, index) => {
     const middle = y + top + index * LINE + LINE / 2;
     context.globalAlpha = 0.9;
-    context.fillText(fitted(context, name, half), x + 7, middle);
     const dots = Math.min(count, Math.floor(half / 7));
-    for (let dot = 0; dot < dots; dot++) context.fillRect(x + 11 + half + dot * 7, middle - 2.5, 5, 5);
+    for (let dot = 1; dot <= dots; dot++) context.fillRect(x + side - 5 - dot * 7, middle - 2.5, 5, 5);
+    context.fillText(fitted(context, name, side - 18 - dots * 7), x + 7, middle);
   });
   if (shown.length < owners.length) {
     const rest = owners.slice(shown.length).reduce((sum, { count }) => sum + count, 0);

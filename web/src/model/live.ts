@@ -7,7 +7,7 @@ import { batch as together, computed, signal } from "@preact/signals";
 
 import { Cluster } from "./cluster";
 import type { Batch, State } from "./protocol";
-import { answer } from "./server";
+import { answer, notice } from "./server";
 import { received } from "./timing";
 
 export type Connection = "connecting" | "live" | "lost";
@@ -106,12 +106,30 @@ addEventListener("online", () => {
 
 let wanted = 0;
 
-export async function showAt(timeMs: number): Promise<void> {
+async function show(query: string): Promise<void> {
   const mine = ++wanted;
-  const state = await readState(`?at=${Math.round(timeMs)}`);
-  if (mine !== wanted) return; // the slider has moved on
-  past.value = new Cluster(state);
-  version.value += 1;
+  try {
+    const state = await readState(query);
+    if (mine !== wanted) return; // another moment was chosen meanwhile
+    past.value = new Cluster(state);
+    version.value += 1;
+  } catch (error) {
+    notice.value = { text: error instanceof Error ? error.message : String(error), bad: true };
+  }
+}
+
+export function showAt(timeMs: number): Promise<void> {
+  return show(`?at=${Math.round(timeMs)}`);
+}
+
+// Right after an attempt.
+export function showAttempt(id: number): Promise<void> {
+  return show(`?attempt=${id}`);
+}
+
+// The number of the last attempt of the present, 0 without one.
+export function lastAttempt(): number {
+  return live.value?.attempts.at(-1)?.id ?? 0;
 }
 
 export function showPresent(): void {

@@ -3,7 +3,7 @@
 import { useEffect } from "preact/hooks";
 
 import type { Explanation } from "../model/explanation";
-import { showAt } from "../model/live";
+import { showAttempt } from "../model/live";
 import type { Shown } from "../model/live";
 import type { Attempt } from "../model/protocol";
 import { markNodes } from "../model/verdicts";
@@ -44,7 +44,7 @@ export function AttemptView({ cluster, id }: Shown & { id: number }) {
             </dl>
             <p class="actions">
               <button onClick={() => openPod(attempt.pod)}>The pod as of now</button>
-              <button onClick={() => void showAt(attempt.time)}>The cluster at that time</button>
+              <button onClick={() => void showAttempt(id)}>The cluster right after it</button>
             </p>
           </>
         )}

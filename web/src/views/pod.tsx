@@ -3,6 +3,7 @@
 import { useEffect } from "preact/hooks";
 
 import type { Explanation } from "../model/explanation";
+import { isPast } from "../model/live";
 import type { Shown } from "../model/live";
 import type { Attempt } from "../model/protocol";
 import { open } from "../model/route";
@@ -50,6 +51,7 @@ export function PodView({ cluster, version, namespace, name }: Props) {
         badge={value?.explanation && <OutcomeBadge outcome={value.explanation.outcome} />}
       />
       <div class="detail" tabIndex={0} role="region" aria-label={`Pod ${name}`}>
+        {isPast.value && <p class="past-note">As of now, not of the time that the map shows</p>}
         {error && <p class="error">{error}</p>}
         {!value && !error && <p class="nothing">Reading …</p>}
         {value?.note && <p class="message">{value.note}</p>}

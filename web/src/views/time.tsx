@@ -4,10 +4,9 @@ import { useSignal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 
 import type { Cluster } from "../model/cluster";
-import { isPast, present, showAt, showPresent } from "../model/live";
+import { isPast, lastAttempt, present, showAt, showAttempt, showPresent } from "../model/live";
 import type { Shown } from "../model/live";
 import { open } from "../model/route";
-import { notice } from "../model/server";
 import { theme } from "../model/settings";
 import { Chart } from "../widgets/chart";
 import type { Line } from "../widgets/chart";
@@ -64,7 +63,7 @@ export function TimePanel({ cluster, version }: Shown) {
   const latency = useMemo(() => [columns.p50, columns.p99], [columns]);
   const used = cluster.state.places.map((_, index) => columns.places[index].some((number) => number > 0)).join();
   const depth = useMemo(() => depthOf(cluster, columns, used), [columns, used]);
-  const pick = (time: number) => go(time * 1000);
+  const pick = (time: number) => void showAt(time * 1000);
   return (
     <section class="panel time" aria-label="Over time">
       <div class="charts">
@@ -121,12 +120,6 @@ function depthOf(cluster: Cluster, columns: Columns, used: string): { lines: Lin
   return { lines, values: lines.map(({ index }) => columns.places[index]) };
 }
 
-function go(timeMs: number): void {
-  showAt(timeMs).catch((error: unknown) => {
-    notice.value = { text: error instanceof Error ? error.message : String(error), bad: true };
-  });
-}
-
 function Timeline({ cluster }: Shown) {
   const timer = useRef(0);
   const dragged = useSignal<number | null>(null);
@@ -139,18 +132,19 @@ function Timeline({ cluster }: Shown) {
     timer.current = setTimeout(() => {
       dragged.value = null;
       if (time >= span.time - 1) showPresent();
-      else go(time);
+      else void showAt(time);
     }, 120);
   };
   const step = (direction: number) => {
-    const times = cluster.attempts;
-    const found =
-      direction < 0
-        ? times.findLast((attempt) => attempt.time < shown)
-        : times.find((attempt) => attempt.time > shown);
-    if (!found) return;
-    move(found.time);
-    open({ view: "attempt", id: found.id });
+    const last = cluster.attempts.at(-1)?.id ?? 0;
+    const next = isPast.value ? last + direction : last;
+    if (next < 1) return;
+    if (next > lastAttempt()) {
+      showPresent();
+      return;
+    }
+    void showAttempt(next);
+    open({ view: "attempt", id: next });
   };
   return (
     <div class="timeline">
