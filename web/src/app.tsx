@@ -57,9 +57,11 @@ function Bar({ cluster: current, version: now }: Shown) {
         <span>
           <b>{count(current.pods.count)}</b> pods
         </span>
-        <span title={leaderText(current)}>
-          leader <b>{state.scheduler.leader.leads ? "this process" : state.scheduler.leader.identity || "none"}</b>
-        </span>
+        {state.scheduler.leader.elects && (
+          <span title={leaderText(current)}>
+            leader <b>{state.scheduler.leader.leads ? "this process" : state.scheduler.leader.identity || "none"}</b>
+          </span>
+        )}
         <span>
           <b>{time}</b>
           {state.clock.paused ? " paused" : speedText(state.clock.speed)}

@@ -34,9 +34,11 @@ function columnsOf(cluster: Cluster): Columns {
     p99: [],
     places: Array.from({ length: places }, () => []),
   };
-  // Without the current second, which has only begun.
-  const end = Math.floor(cluster.state.clock.time / 1000) - 1;
-  const begin = Math.max(end - WINDOW_S, Math.floor((cluster.series[0]?.[0] ?? end * 1000) / 1000));
+  const now = Math.floor(cluster.state.clock.time / 1000);
+  const first = Math.floor((cluster.series[0]?.[0] ?? now * 1000) / 1000);
+  // Without the current second, which has only begun, unless it is all there is.
+  const end = Math.max(first, now - 1);
+  const begin = Math.max(end - WINDOW_S, first);
   let next = cluster.series.findIndex((point) => point[0] >= begin * 1000);
   let depth = next > 0 ? cluster.series[next - 1][6] : new Array<number>(places).fill(0);
   for (let second = begin; second <= end; second++) {
