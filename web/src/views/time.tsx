@@ -162,8 +162,8 @@ function Timeline({ cluster }: Shown) {
         type="range"
         aria-label="Time shown"
         aria-valuetext={isPast.value ? dateAndTime(shown / 1000) : "now"}
-        min={span.begin}
-        max={Math.max(span.time, span.begin + 1)}
+        min={Math.min(span.begin, span.time - 1)}
+        max={span.time}
         step={1}
         value={shown}
         onInput={(event) => move(Number(event.currentTarget.value))}
