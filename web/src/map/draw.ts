@@ -202,7 +202,8 @@ function drawBars(
 ): number {
   const others = resources
     .map((name, index) => ({ name, share: index === resource ? NaN : nodes.share(row, index) }))
-    .filter(({ share }) => !Number.isNaN(share))
+    // Pods are drawn one by one.
+    .filter(({ name, share }) => !Number.isNaN(share) && name !== "pods")
     .slice(0, BARS_MAX);
   context.font = `10px ${FONT}`;
   others.forEach(({ name, share }, index) => {

@@ -102,7 +102,7 @@ function totalUse(cluster: Cluster, resource: number): string {
     allocatable += cluster.nodes.allocatable[row][resource] ?? 0;
   }
   const name = cluster.words.resources[resource]?.name ?? "";
-  return allocatable > 0 ? `${percent(requested / allocatable)} of ${name} requested` : `no ${name}`;
+  return allocatable > 0 ? `${percent(requested / allocatable)} of ${name}` : `no ${name}`;
 }
 
 function Legend({ name }: { name: string }) {
