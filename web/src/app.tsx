@@ -116,14 +116,14 @@ function Notice() {
     return () => clearTimeout(timer);
   }, [current]);
   return (
-    <div class={`notice${current?.bad ? " failed" : ""}`} role="status" hidden={!current}>
+    <div role="status">
       {current && (
-        <>
+        <div class={`notice${current.bad ? " failed" : ""}`}>
           <span>{current.text}</span>
           <button class="plain" onClick={() => (notice.value = null)} aria-label="Dismiss">
             ✕
           </button>
-        </>
+        </div>
       )}
     </div>
   );

@@ -78,7 +78,7 @@ def test_a_decision_is_opened_with_scores_and_rejections(demo: Page) -> None:
 
 
 def test_a_waiting_pod_is_opened_with_what_would_place_it(demo: Page) -> None:
-    demo.get_by_role("button", name="unschedulable").click()
+    demo.locator('[data-place="3"]').click()
     demo.get_by_role("list", name="Waiting pods").get_by_text("scratch-").first.click()
     detail = demo.get_by_role("complementary", name="Details")
     expect(detail.get_by_role("heading", name="Pod scratch-")).to_be_visible()

@@ -15,6 +15,8 @@ UPDATE_MS_MAX = 100
 UPDATES = 5
 MEASURED = "() => performance.getEntriesByName('kubestow:%s').at(-1)?.duration ?? null"
 
+pytestmark = pytest.mark.slow
+
 Serve = Any
 MakeCluster = Any
 
@@ -175,7 +177,6 @@ def test_nothing_is_wider_than_the_screen(
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.slow
 def test_five_thousand_nodes_are_shown_and_updated_in_time(
     context: BrowserContext, serve: Serve, make_cluster: MakeCluster
 ) -> None:

@@ -37,7 +37,7 @@ export function PodView({ cluster, version, namespace, name }: Props) {
   const path = `pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
   const { value, error } = useDocument<PodDocument>(path, changed);
   const facts = row !== undefined && <PodFacts cluster={cluster} version={version} row={row} />;
-  const help = place >= 0 && <Suggestions path={`${path}/suggestions`} again={changed} />;
+  const help = place >= 0 && <Suggestions path={`${path}/suggestions`} again={row === undefined ? -1 : pods.reason[row]} />;
   useEffect(() => {
     markNodes(value?.explanation ?? null);
     return () => markNodes(null);

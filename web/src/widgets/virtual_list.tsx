@@ -10,7 +10,7 @@ interface Props {
   count: number;
   rowHeight: number;
   row: (index: number) => ComponentChildren;
-  onActivate?: (index: number) => void;
+  onActivate: (index: number) => void;
   current?: number; // the opened row, marked as such
   empty?: ComponentChildren;
   class?: string;
@@ -41,7 +41,7 @@ export function VirtualList(props: Props) {
   }, []);
   useLayoutEffect(() => {
     if (!wantsFocus.current) return;
-    const element = viewport.current?.querySelector<HTMLElement>('[data-row][tabindex="0"]');
+    const element = viewport.current?.querySelector<HTMLElement>('.row[tabindex="0"]');
     if (element) {
       wantsFocus.current = false;
       element.focus({ preventScroll: true });
@@ -71,9 +71,6 @@ export function VirtualList(props: Props) {
     if (event.key in steps) {
       event.preventDefault();
       move(steps[event.key]);
-    } else if ((event.key === "Enter" || event.key === " ") && props.onActivate && count > 0) {
-      event.preventDefault();
-      props.onActivate(focusable);
     }
   };
 
@@ -87,20 +84,23 @@ export function VirtualList(props: Props) {
     rows.push(
       <div
         key={index}
-        data-row={index}
+        class="item"
         role="listitem"
-        class={`row${props.onActivate ? " clickable" : ""}`}
-        aria-current={props.current === index ? "true" : undefined}
         aria-setsize={count}
         aria-posinset={index + 1}
-        tabIndex={props.onActivate && index === focusable ? 0 : -1}
         style={{ top: `${index * rowHeight}px`, height: `${rowHeight}px` }}
-        onClick={() => {
-          setActive(index);
-          props.onActivate?.(index);
-        }}
       >
-        {props.row(index)}
+        <button
+          class="row"
+          aria-current={props.current === index ? "true" : undefined}
+          tabIndex={index === focusable ? 0 : -1}
+          onClick={() => {
+            setActive(index);
+            props.onActivate(index);
+          }}
+        >
+          {props.row(index)}
+        </button>
       </div>,
     );
   }
