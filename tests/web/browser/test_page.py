@@ -1,6 +1,7 @@
 """The page in a real browser, with clusters that are made up: what it shows, and how fast."""
 
 from itertools import pairwise
+from statistics import median
 from typing import Any
 
 import pytest
@@ -178,35 +179,35 @@ def test_nothing_is_wider_than_the_screen(
 
 
 def test_five_thousand_nodes_are_shown_and_updated_in_time(
-    context: BrowserContext, serve: Serve, make_cluster: MakeCluster
+    context: BrowserContext, page: Page, serve: Serve, make_cluster: MakeCluster
 ) -> None:
-    """The best of a few: the other core may be busy with other tests."""
+    """Times are those of the page's thread: how busy the machine is does not count."""
     cluster = make_cluster(nodes=5_000, pods_per_node=9, waiting=5_000)
     server = serve(cluster)
-    first: list[float] = []
-    for _ in range(3):
-        page = context.new_page()
-        page.goto(server.address)
-        page.wait_for_function(MEASURED % "first")
-        first.append(page.evaluate(MEASURED % "first"))
-        if first[-1] < FIRST_VIEW_MS_MAX:
-            break
-        page.close()
-    assert min(first) < FIRST_VIEW_MS_MAX
+    session = context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def busy_ms() -> float:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        (duration_s,) = (entry["value"] for entry in metrics if entry["name"] == "TaskDuration")
+        return 1000 * duration_s
+
+    page.goto(server.address)
+    page.wait_for_function(MEASURED % "first")
+    expect(page.locator("header")).to_contain_text("50,000 pods")
+    assert 0 < busy_ms() < FIRST_VIEW_MS_MAX
     updates: list[float] = []
     for turn in range(UPDATES):
+        changed = range(turn, 5_000, 10)
         page.evaluate("performance.clearMeasures('kubestow:update')")
+        before = busy_ms()
         server.publish(
-            nodes=[cluster.node(number, 10) for number in range(turn, 5_000, 10)],
-            pods=[
-                cluster.pod(f"demo/parked-{number}", node=number)
-                for number in range(turn, 5_000, 10)
-            ],
+            nodes=[cluster.node(number, 10) for number in changed],
+            pods=[cluster.pod(f"demo/parked-{number}", node=number) for number in changed],
         )
         page.wait_for_function(MEASURED % "update")
-        updates.append(page.evaluate(MEASURED % "update"))
-    assert min(updates) < UPDATE_MS_MAX
-    print(f"first view {min(first):.0f} ms, updates {sorted(map(round, updates))} ms")
+        updates.append(busy_ms() - before)
+    assert 0 < median(updates) < UPDATE_MS_MAX
 
 
 LIGHTNESS = """canvas => {
