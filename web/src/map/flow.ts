@@ -22,10 +22,8 @@ export class Flow {
   private dots: Dot[] = [];
   private frame = 0;
 
-  constructor(
-    private canvas: HTMLCanvasElement,
-    private color: () => string,
-  ) {}
+  // The colour is the canvas's own, so that it follows the theme.
+  constructor(private canvas: HTMLCanvasElement) {}
 
   launch(from: Point, to: Point, side: number, delayMs: number): void {
     if (this.dots.length >= DOTS_MAX) return;
@@ -50,7 +48,7 @@ export class Flow {
     const context = this.canvas.getContext("2d")!;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, innerWidth, innerHeight);
-    context.fillStyle = context.strokeStyle = this.color();
+    context.fillStyle = context.strokeStyle = getComputedStyle(this.canvas).color;
     this.dots = this.dots.filter((dot) => now < dot.begin + DURATION_MS * 1.5);
     for (const dot of this.dots) drawDot(context, dot, (now - dot.begin) / DURATION_MS);
     this.frame = this.dots.length ? requestAnimationFrame(this.step) : 0;

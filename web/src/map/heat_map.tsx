@@ -110,9 +110,7 @@ export function HeatMap({ cluster, version, resource }: Props) {
   }, [version, cluster, placed, groups, resource, theme.value, scrollTop.value, position, hasFocus.value, opened, marks]);
 
   useEffect(() => {
-    flow.current = new Flow(flowCanvas.current!, () =>
-      getComputedStyle(flowCanvas.current!).getPropertyValue("--flow").trim(),
-    );
+    flow.current = new Flow(flowCanvas.current!);
     return () => flow.current?.stop();
   }, []);
   useEffect(() => launchFlights(cluster, placed, viewport.current!, flow.current!), [version]);

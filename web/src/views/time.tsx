@@ -88,8 +88,8 @@ export function TimePanel({ cluster, version }: Shown) {
           times={columns.times}
           values={latency}
           lines={[
-            { label: "half", color: "--place-0" },
-            { label: "99 of 100", color: "--place-3", dash: [3, 3] },
+            { label: "p50", color: "--place-0" },
+            { label: "p99", color: "--place-3", dash: [3, 3] },
           ]}
           format={seconds}
           theme={theme.value}
