@@ -248,6 +248,10 @@ class PretendedPage:
         data = msgspec.json.encode(batch)
         self._call(self._on_loop(lambda: self._hub.publish(batch.seq, data)))
 
+    def end_streams(self) -> None:
+        """End all streams that are open; they can be opened again."""
+        self._call(self._on_loop(self._restart_hub))
+
     def close(self) -> None:
         """Stop; a second call does nothing."""
         if self._loop.is_closed():
@@ -258,6 +262,11 @@ class PretendedPage:
         self._loop.close()
 
     # --- on its own loop ---
+
+    def _restart_hub(self) -> None:
+        old, self._hub = self._hub, Hub()
+        self._hub.reset(self.cluster.seq)
+        old.close()
 
     async def _start(self, port: int) -> int:
         self._hub = Hub()

@@ -259,3 +259,26 @@ def test_pods_fly_to_their_nodes_unless_motion_is_to_be_reduced(
         assert not page.evaluate("window.flew")
     else:
         page.wait_for_function("() => window.flew")
+
+
+def test_a_stream_that_ends_is_opened_again_without_notice(
+    page: Page, serve: Serve, make_cluster: MakeCluster
+) -> None:
+    cluster = make_cluster(nodes=3, pods_per_node=1)
+    server = serve(cluster)
+    page.goto(server.address)
+    status = page.locator("header").get_by_role("status")
+    expect(status).to_have_text("live")
+    page.evaluate(
+        """() => {
+          window.said = [];
+          const status = document.querySelector("header [role=status]");
+          new MutationObserver(() => window.said.push(status.textContent))
+            .observe(status, { childList: true, characterData: true, subtree: true });
+        }"""
+    )
+    with page.expect_request("**/stream?*"):
+        server.end_streams()
+    server.publish(nodes=[cluster.node(3, 0)])
+    expect(page.locator("header")).to_contain_text("4 nodes")
+    assert page.evaluate("window.said") == []

@@ -1,7 +1,8 @@
 // The connection to the server: one state, then a stream of batches.
 //
 // After any interruption the state is read again: a restarted server numbers its batches from the
-// beginning, so a number from before says nothing. Attempts to connect are spaced out, up to a limit.
+// beginning, so a number from before says nothing. Attempts to connect are spaced out, up to a limit. A
+// server ends streams from time to time; the connection counts as lost only when the state cannot be read.
 
 import { batch as together, computed, signal } from "@preact/signals";
 
@@ -64,11 +65,12 @@ export async function connect(): Promise<void> {
       connection.value = "live";
       problem.value = "";
     });
-    retries = 0;
     redrawSoon();
     follow(state.seq);
   } catch (error) {
-    lose(error instanceof Error ? error.message : String(error));
+    connection.value = live.value ? "lost" : "connecting";
+    problem.value = error instanceof Error ? error.message : String(error);
+    connectLater();
   }
 }
 
@@ -77,6 +79,7 @@ function follow(seq: number): void {
   stream = source;
   source.addEventListener("message", (event: MessageEvent<string>) => {
     received();
+    retries = 0;
     const batch = JSON.parse(event.data) as Batch;
     const current = live.value;
     if (!current || batch.seq <= current.seq) return;
@@ -85,15 +88,13 @@ function follow(seq: number): void {
   });
   source.addEventListener("reset", () => void connect());
   source.addEventListener("error", () => {
-    if (stream === source) lose("the server does not answer");
+    if (stream === source) connectLater();
   });
 }
 
-function lose(reason: string): void {
+function connectLater(): void {
   stream?.close();
   stream = null;
-  connection.value = live.value ? "lost" : "connecting";
-  problem.value = reason;
   clearTimeout(timer);
   timer = setTimeout(() => void connect(), RETRY_MS[Math.min(retries++, RETRY_MS.length - 1)]);
 }
