@@ -171,7 +171,7 @@ function drawOwners(
   text: string,
 ): void {
   const top = 40;
-  const lines = Math.max(1, Math.floor((height - top) / LINE));
+  const lines = Math.max(1, Math.floor((height - top - 6) / LINE));
   const shown = owners.length > lines ? owners.slice(0, lines - 1) : owners;
   const half = (side - 14) / 2;
   context.fillStyle = text;
