@@ -29,7 +29,7 @@ MANY_NODES: Final = (
     "--node-shape",
     "cpu=8,memory=32Gi,label.pool=usual,count=420",
 )
-MANY_PODS: Final = (("web", 600, "1500m"), ("batch", 700, "1"), ("cache", 550, "2500m"))
+MANY_PODS: Final = (("database", 70, "5"), ("web", 800, "1500m"), ("batch", 900, "1"))
 
 POST: Final = """([name, body]) => fetch(`actions/${name}`, {
   method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(body),

@@ -116,7 +116,7 @@ function Notice() {
     return () => clearTimeout(timer);
   }, [current]);
   return (
-    <div role="status">
+    <div class="notices" role="status">
       {current && (
         <div class={`notice${current.bad ? " failed" : ""}`}>
           <span>{current.text}</span>
