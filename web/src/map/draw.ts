@@ -178,7 +178,6 @@ function drawOwners(
   context.font = `11px ${FONT}`;
   shown.forEach(({ name, count }, index) => {
     const middle = y + top + index * LINE + LINE / 2;
-    context.globalAlpha = 0.9;
     const dots = Math.min(count, Math.floor(half / 7));
     for (let dot = 1; dot <= dots; dot++) context.fillRect(x + side - 5 - dot * 7, middle - 2.5, 5, 5);
     context.fillText(fitted(context, name, side - 18 - dots * 7), x + 7, middle);
@@ -187,7 +186,6 @@ function drawOwners(
     const rest = owners.slice(shown.length).reduce((sum, { count }) => sum + count, 0);
     context.fillText(`+ ${rest} pods`, x + 7, y + top + shown.length * LINE + LINE / 2);
   }
-  context.globalAlpha = 1;
 }
 
 // The other resources of a node, as thin bars at its lower edge. Returns their height.
@@ -209,7 +207,6 @@ function drawBars(
   others.forEach(({ name, share }, index) => {
     const top = y + side - 6 - (others.length - index) * 13;
     context.fillStyle = text;
-    context.globalAlpha = 0.85;
     context.fillText(fitted(context, name, 48), x + 7, top + 6);
     const width = side - 14 - 54;
     context.globalAlpha = 0.25;
