@@ -133,7 +133,10 @@ def test_a_pod_is_added_from_yaml_with_the_keyboard_alone(demo: Page) -> None:
     expect(dialog).to_have_count(0)
     expect(demo.get_by_role("button", name="Add pods…")).to_be_focused()
     demo.keyboard.press("Enter")
+    # The dialog puts the focus on its first button, but not at once.
+    expect(dialog.get_by_role("button", name="Template")).to_be_focused()
     demo.keyboard.press("Tab")
+    expect(dialog.get_by_role("button", name="YAML")).to_be_focused()
     demo.keyboard.press("Enter")
     dialog.get_by_label("One or several documents").focus()
     demo.keyboard.press("Control+A")
