@@ -18,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench performance docs release audit test quick conformance soak fuzz mutate check format-check lint types imports format lock upgrade clean
+.PHONY: help demo bench performance docs page pictures release audit test quick conformance soak fuzz mutate check format-check lint types imports format lock upgrade clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -39,6 +39,13 @@ docs: $(VENV)/.installed ## Run the commands that pages show, and write their ou
 	$(BIN)/python docs/scripts/schema.py
 	$(BIN)/python docs/scripts/report_picture.py
 	$(BIN)/python docs/scripts/outputs.py
+
+# Needs Node.js and npm, which nothing else does: what it writes is committed.
+page: web/node_modules/.installed ## Build the page from web into src/kubestow/web/assets
+	cd web && npm run --silent types && npm run --silent build
+
+pictures: $(VENV)/.installed ## Make the pictures of the page that README and guides show (needs Chromium)
+	$(BIN)/python docs/scripts/pictures.py
 
 release: $(VENV)/.installed ## Build everything that is published, into dist (VERSION=x.y.z BASE_DIGEST=sha256:...)
 	$(BIN)/python scripts/release.py $(if $(VERSION),--version $(VERSION)) $(if $(BASE_DIGEST),--base-digest $(BASE_DIGEST))
@@ -98,7 +105,7 @@ upgrade: ## Write the lock anew with the newest versions
 	$(MAKE) lock COMPILE_FLAGS=--upgrade
 
 clean: ## Remove the environment, caches and builds
-	rm -rf $(VENV) .pytest_cache .ruff_cache .import_linter_cache .hypothesis .mutation build dist
+	rm -rf $(VENV) web/node_modules .pytest_cache .ruff_cache .import_linter_cache .hypothesis .mutation build dist
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Names, versions and hashes only: which registry they come from is the business of each machine.
@@ -121,6 +128,10 @@ if [ -z "$$python" ]; then \
 	exit 1; \
 fi
 endef
+
+web/node_modules/.installed: web/package-lock.json
+	cd web && npm ci --silent
+	@touch $@
 
 # Two stamps: a changed lock builds the environment anew, so that what it no longer names is gone;
 # a changed pyproject.toml or version only registers the package again.

@@ -175,6 +175,7 @@ def _write_bill(
         version=version,
         created=_time_text(time_s),
         lock=(source / "requirements" / "runtime.txt").read_text(encoding="utf-8"),
+        page_lock=(source / "web" / "package-lock.json").read_text(encoding="utf-8"),
         containerfile=context["Containerfile"].decode(),
         files={path.name: _digest(path) for path in folder.iterdir()},
     )

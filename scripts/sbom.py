@@ -1,14 +1,17 @@
 """The bill of materials of a release, as CycloneDX 1.6: what the package and the image contain.
 
-Written from the lock alone: names, versions, hashes, and which package needs which. The same lock
-and files give the same bytes. The lock names no registry, so neither does this.
+Written from the locks alone, that of Python and that of the page: names, versions, hashes, and
+which package needs which. The same locks and files give the same bytes. They name no registry, so
+neither does this.
 """
 
+import base64
 import json
 import re
 import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
 NAME: Final = "kubestow"
 _PIN: Final = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[^ ;]+)(?: ; (?P<marker>.+?))? \\")
@@ -17,6 +20,8 @@ _VIA: Final = re.compile(r"    # (?:via |  )(?P<name>[A-Za-z0-9._-]+)(?: \(.+\))
 _BASE: Final = re.compile(
     r"^ARG BASE=(?P<name>[^@\n]+):(?P<tag>[^:@\n]+)(?:@sha256:(?P<hash>.+))?$", re.M
 )
+
+_NPM_FOLDER: Final = "node_modules/"
 
 Json = dict[str, Any]
 
@@ -29,10 +34,12 @@ class Locked(NamedTuple):
     marker: str  # where it is installed; empty: everywhere
     hashes: tuple[str, ...]  # one for each file of it that may be installed
     needed_by: tuple[str, ...]
+    kind: str = "pypi"  # or npm
+    algorithm: str = "sha256"  # of the hashes
 
     @property
     def reference(self) -> str:
-        return f"pkg:pypi/{self.name}@{self.version}"
+        return f"pkg:{self.kind}/{quote(self.name)}@{self.version}"
 
 
 def locked_packages(text: str) -> list[Locked]:
@@ -48,11 +55,41 @@ def locked_packages(text: str) -> list[Locked]:
     return found
 
 
+def bundled_packages(text: str) -> list[Locked]:
+    """The packages of a lock of npm that become part of the page; not those that build it."""
+    entries: Json = json.loads(text)["packages"]
+    own = {NAME: entries[""].get("dependencies", {})}
+    bundled = {
+        path.removeprefix(_NPM_FOLDER): entry
+        for path, entry in entries.items()
+        if path and not entry.get("dev")
+    }
+    needs = own | {name: entry.get("dependencies", {}) for name, entry in bundled.items()}
+    return [
+        Locked(
+            name=name,
+            version=entry["version"],
+            marker="",
+            hashes=(base64.b64decode(entry["integrity"].removeprefix("sha512-")).hex(),),
+            needed_by=tuple(sorted(by for by, needed in needs.items() if name in needed)),
+            kind="npm",
+            algorithm="sha512",
+        )
+        for name, entry in sorted(bundled.items())
+    ]
+
+
 def bill_of_materials(
-    *, version: str, created: str, lock: str, containerfile: str, files: Mapping[str, str]
+    *,
+    version: str,
+    created: str,
+    lock: str,
+    page_lock: str,
+    containerfile: str,
+    files: Mapping[str, str],
 ) -> bytes:
     """The document; `files` are those of the release with their SHA-256."""
-    packages = locked_packages(lock)
+    packages = [*locked_packages(lock), *bundled_packages(page_lock)]
     own = f"pkg:pypi/{NAME}@{version}"
     document: Json = {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
@@ -84,7 +121,8 @@ def bill_of_materials(
 
 
 def _library(package: Locked) -> Json:
-    properties = [{"name": f"{NAME}:file:sha256", "value": digest} for digest in package.hashes]
+    name = f"{NAME}:file:{package.algorithm}"
+    properties = [{"name": name, "value": digest} for digest in package.hashes]
     if package.marker:
         properties.append({"name": f"{NAME}:marker", "value": package.marker})
     return {

@@ -69,7 +69,7 @@ def test_waiting_without_a_timer_is_an_error() -> None:
 
 
 def test_no_timer_ends_before_its_time() -> None:
-    """Two tasks that wait for the same time, woken a little before it, would only wake each other."""
+    """Tasks that wait for the same time, woken just before it, would only wake each other."""
     just_before_s, time_s = math.nextafter(43_200.0, 0), 43_200.0
     woken_s: list[float] = []
 

@@ -66,7 +66,8 @@ class RowMaker:
             name=metadata.name,
             groups=self._groups(metadata.labels),
             unschedulable=node.spec.unschedulable,
-            ready=ready is not None and ready.status == "True",
+            # Nodes of files have no conditions: they are not lost.
+            ready=ready is None or ready.status == "True",
             taints=tuple(f"{taint.key}={taint.value}:{taint.effect}" for taint in node.spec.taints),
             allocatable=allocatable,
             requested=requested,
