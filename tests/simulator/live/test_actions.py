@@ -13,6 +13,7 @@ from kubestow.cluster.documents import value_at
 from kubestow.cluster.resources import NODES, PODS
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import ApiError, InputError, NotFoundError
+from kubestow.simulator.kubelet_switch import is_stopped
 from kubestow.simulator.live.actions import ADDED_MAX, ClusterActions
 from kubestow.simulator.live.templates import SHAPES, TEMPLATES
 from kubestow.simulator.live.time_control import PacedTime, TimeActions
@@ -322,6 +323,67 @@ def test_what_cannot_be_loaded_leaves_the_cluster_as_it_is():
             other = "apiVersion: acme.example/v1\nkind: Widget\nmetadata: {name: w}\n"
             error = await running.refusal("load", text=other)
             assert str(error) == "no object in the text is of a kind that this cluster has"
+            assert running.load_count == 0
+            assert running.node("node-0")
+
+    run(main)
+
+
+SCENARIO = """\
+apiVersion: kubestow.dev/v1alpha1
+kind: Scenario
+name: busy
+until: 10m
+nodes: [{name: worker, count: 3, capacity: {cpu: 4, memory: 16Gi}}]
+arrivals:
+  - name: batch
+    every: 1m
+    duration: 90s
+    template:
+      apiVersion: v1
+      kind: Pod
+      spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "1"}}}]}
+actions:
+  - {at: 5m, fail: worker-1}
+"""
+
+
+def test_a_scenario_is_loaded_and_goes_on_with_the_time_of_the_cluster():
+    async def main() -> None:
+        async with demo(has_workload=True) as running:
+            answer = await running.act("load", text=SCENARIO)
+            assert answer["message"] == 'loaded 3 objects; the scenario "busy" begins'
+            assert {node.name for node in running.store.objects_of(NODES)} == {
+                "worker-0", "worker-1", "worker-2",
+            }  # fmt: skip
+            await asyncio.sleep(250)
+            phases = [value_at(pod, "status", "phase") for pod in running.pods("default")]
+            assert phases == ["Succeeded"] * 3 + ["Running"] * 2
+            await asyncio.sleep(150)
+            assert is_stopped(running.node("worker-1"))
+            # Another one ends it.
+            await running.act("load", text=SCENARIO.replace("every: 1m", "every: 1h"))
+            await asyncio.sleep(200)
+            assert len(running.pods("default")) == 1
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("arrivals:", "arivals:", 'text, line 6: arivals: unknown field; did you mean "arrivals"?'),
+        ("every: 1m", "every: -1m", 'text, line 8: arrivals[0].every: is "-1m", expected'),
+        ("    every: 1m\n    duration: 90s\n", "    csv: /a.csv\n", 'names the file "/a.csv", but'),
+    ],
+)
+def test_a_scenario_that_cannot_be_played_leaves_the_cluster_as_it_is(
+    old: str, new: str, message: str
+):
+    async def main() -> None:
+        async with demo() as running:
+            error = await running.refusal("load", text=SCENARIO.replace(old, new))
+            assert message in str(error)
             assert running.load_count == 0
             assert running.node("node-0")
 

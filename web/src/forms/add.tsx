@@ -202,9 +202,9 @@ export function LoadCluster({ onClose }: { onClose: () => void }) {
     text.value = (await input.files?.[0]?.text()) ?? "";
   };
   return (
-    <FormDialog title="Load a cluster" submit="Replace the cluster" run={() => act("load", { text: text.value })} onClose={onClose}>
+    <FormDialog title="Load a cluster or a scenario" submit="Replace the cluster" run={() => act("load", { text: text.value })} onClose={onClose}>
       <p class="faint">All nodes, workloads and pods are replaced by those of the file.</p>
-      <Field label="A saved cluster or manifests, YAML or JSON" wide>
+      <Field label="A saved cluster, manifests or a scenario, YAML or JSON" wide>
         <input type="file" accept=".json,.yaml,.yml" onChange={(event) => void read(event.currentTarget)} />
       </Field>
       <Field label="Or as text" wide>

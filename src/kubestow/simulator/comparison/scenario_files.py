@@ -23,7 +23,7 @@ from kubestow.simulator.scenario.source import SourceText
 def pack_scenario(path: Path) -> tuple[PackedFiles, Scenario]:
     """Read the scenario, to find mistakes here, and pack it; InputError names file, line, field."""
     scenario = read_scenario(path)
-    document = SourceText(path).read(ScenarioDocument)
+    document = SourceText.of_file(path).read(ScenarioDocument)
     named = [*document.cluster, *(entry.csv for entry in document.arrivals if entry.csv)]
     relative = [path.parent / name for name in named if not os.path.isabs(name)]
     files = [path, *(file for one in relative for file in _files_at(one))]

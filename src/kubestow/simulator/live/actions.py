@@ -5,7 +5,7 @@ goes through the API server in memory, as a client's requests would.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Annotated, Final
 
@@ -25,6 +25,7 @@ from kubestow.errors import ApiError, InputError, NotFoundError
 from kubestow.simulator.cluster_file import load_cluster_files, saved_content
 from kubestow.simulator.kubelet_switch import KUBELET, STOPPED
 from kubestow.simulator.live.forms import EmptyForm, FormInput, done, form_of, wrong
+from kubestow.simulator.live.scenario_player import ScenarioPlayer, scenario_in
 from kubestow.simulator.live.templates import (
     NAMESPACE,
     SHAPES,
@@ -103,6 +104,7 @@ class ClusterActions:
         self._store = store
         self._clock = clock
         self._before_load = before_load
+        self._scenarios = ScenarioPlayer(store, clock)
         self._actions: dict[str, Callable[[JsonObject], Awaitable[JsonObject]]] = {
             "create": self._create,
             "add-pods": self._add_pods,
@@ -254,12 +256,22 @@ class ClusterActions:
     # --- the whole cluster ---
 
     async def _load(self, body: JsonObject) -> JsonObject:
-        documents = _documents(form_of(_Text, body).text)
+        text = form_of(_Text, body).text
+        scenario = scenario_in(text, TEXT_NAME)
+        if scenario is None:
+            return self._replace(_documents(text))
+        answer = self._replace(scenario.documents)
+        self._scenarios.play(scenario)
+        return {**answer, "message": f'{answer["message"]}; the scenario "{scenario.name}" begins'}
+
+    def _replace(self, documents: Sequence[Document]) -> JsonObject:
+        """Put these objects in the place of all that are there."""
         if all(self._stored_as(one.raw) is None for one in documents):
             raise wrong("no object in the text is of a kind that this cluster has", "text")
         # What cannot be loaded is found before anything is deleted.
         load_cluster_files(MemoryCluster(self._clock, namespace_lifecycle=True), documents)
         self._before_load()
+        self._scenarios.stop()
         self._clear()
         missing = [one for one in documents if not self._has(one.raw)]
         report = load_cluster_files(self._store, missing)

@@ -65,13 +65,19 @@ _ENDING: Final = ("Pod", "Job")
 
 def read_scenario(path: Path) -> Scenario:
     """The scenario of a file; InputError names the place of the first mistake."""
-    return _Reader(SourceText(path)).scenario()
+    return _Reader(SourceText.of_file(path), path.parent).scenario()
+
+
+def parse_scenario(text: bytes, name: str) -> Scenario:
+    """The scenario of a text, which cannot name files; InputError as `read_scenario`."""
+    return _Reader(SourceText(name, text), None).scenario()
 
 
 class _Reader:
-    def __init__(self, source: SourceText) -> None:
+    def __init__(self, source: SourceText, folder: Path | None) -> None:
+        """`folder` is that of the files that are named."""
         self._source = source
-        self._folder = source.path.parent
+        self._folder = folder
         self._document = source.read(ScenarioDocument)
 
     def scenario(self) -> Scenario:
@@ -144,8 +150,13 @@ class _Reader:
             documents.append(self._manifest(("objects", index), raw))
         return documents
 
+    def _file(self, path: FieldPath, file: str) -> Path:
+        if self._folder is None:
+            raise self._source.error(path, f'names the file "{file}", but only the text is here')
+        return self._folder / file
+
     def _load(self, path: FieldPath, file: str) -> list[Document]:
-        found = self._folder / file
+        found = self._file(path, file)
         try:
             return load_documents([found])
         except InputError as error:
@@ -214,7 +225,8 @@ class _Reader:
         if entry.csv is not None:
             for name in (*given, *_timing_fields(entry)):
                 raise self._source.error((*path, name), "is a column of the CSV file; leave it out")
-            source = CsvArrivals(self._folder / entry.csv, entry.name, document)
+            file = self._file((*path, "csv"), entry.csv)
+            source = CsvArrivals(file, entry.name, document)
             try:
                 source.check()
             except InputError as error:

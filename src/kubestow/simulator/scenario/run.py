@@ -10,12 +10,10 @@ real time.
 """
 
 import asyncio
-import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from kubestow import collector as garbage
 from kubestow.api.files import Document
@@ -26,7 +24,6 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profiles import Registry
-from kubestow.errors import ApiError, InputError
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import QueuedPod
 from kubestow.recording.recording import RecordTo
@@ -36,8 +33,9 @@ from kubestow.simulator.gang_definitions import definitions_for
 from kubestow.simulator.results import RunResult, Sample
 from kubestow.simulator.scenario.collector import Collector
 from kubestow.simulator.scenario.parts import parts_of
+from kubestow.simulator.scenario.plan import follow_plan
 from kubestow.simulator.scenario.samples import SampledCluster, sample_of
-from kubestow.simulator.scenario.scenario import Arrival, Progress, Scenario, Step
+from kubestow.simulator.scenario.scenario import Progress, Scenario
 from kubestow.simulator.scenario.world import ScenarioWorld
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 
@@ -47,8 +45,6 @@ SAMPLES_MAX: Final = 2_000
 PROGRESS_PARTS: Final = 500
 # Old versions of objects are for watches that start late; here none does.
 HISTORY_MAX: Final = 256
-# Other parts of the cluster act after this many arrivals at one time.
-_BURST: Final = 100
 
 OnProgress = Callable[[Progress], None]
 
@@ -147,7 +143,7 @@ class ScenarioRun:
         store = MemoryCluster(self._clock, seed=seed, gates=gates, history_max=HISTORY_MAX)
         _load(store, scenario, config)
         self._collector = Collector(store, self._clock, pool_label=scenario.pool_label)
-        self._world = ScenarioWorld(store, self._clock, self._collector)
+        self._world = ScenarioWorld(store, self._clock, self._collector.note)
         parts = parts_of(
             store,
             self._clock,
@@ -184,7 +180,8 @@ class ScenarioRun:
     # --- Time ---------------------------------------------------------------------------------
 
     async def _play(self) -> None:
-        works = (self._follow_plan(), self._sample_regularly(), self._report_regularly())
+        plan = follow_plan(self._scenario, self._seed, self._world, self._clock)
+        works = (plan, self._sample_regularly(), self._report_regularly())
         tasks = [asyncio.create_task(work) for work in works]
         for task in tasks:
             task.add_done_callback(self._after_task)
@@ -205,45 +202,6 @@ class ScenarioRun:
     def _after_task(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
             self._is_over.set()
-
-    async def _follow_plan(self) -> None:
-        """Do what the scenario plans, each at its time."""
-        burst = 0
-        for due in self._plan():
-            if due.time_s >= self._scenario.until_s:
-                return
-            wait_s = due.time_s - self._clock.monotonic_s()
-            burst += 1
-            if wait_s > 0:
-                await asyncio.sleep(wait_s)
-                burst = 0
-            elif burst % _BURST == 0:
-                await asyncio.sleep(0)
-            try:
-                due.work()
-            except (ApiError, InputError) as error:
-                place = f"{due.place}: " if due.place else ""
-                raise InputError(f"{place}after {due.time_s:g} s: {error}") from error
-
-    def _plan(self) -> Iterator["_Due"]:
-        """Arrivals and steps of all entries in the order of time; at one time as they are given."""
-        seed, scenario, world = self._seed, self._scenario, self._world
-
-        def arriving(arrivals: Iterator[Arrival], order: int) -> Iterator[_Due]:
-            for arrival in arrivals:
-                place = scenario.places.get(arrival.owner, arrival.owner)
-                yield _Due(arrival.time_s, order, partial(world.arrive, arrival), place)
-
-        def stepping(steps: Iterator[Step], order: int) -> Iterator[_Due]:
-            for step in steps:
-                yield _Due(step.time_s, order, partial(step.action, world), step.place)
-
-        streams = [stepping(source(seed), order) for order, source in enumerate(scenario.steps)]
-        streams += [
-            arriving(source(seed), order)
-            for order, source in enumerate(scenario.arrivals, start=len(streams))
-        ]
-        return heapq.merge(*streams, key=lambda due: due[:2])
 
     async def _sample_regularly(self) -> None:
         scenario = self._scenario
@@ -304,14 +262,6 @@ class ScenarioRun:
             failed_attempts=collector.failed_attempts,
             failures=collector.failures(),
         )
-
-
-class _Due(NamedTuple):
-    time_s: float
-    # Of two at one time the lower comes first.
-    order: int
-    work: Callable[[], None]
-    place: str
 
 
 def _load(store: MemoryCluster, scenario: Scenario, config: SchedulerConfig) -> None:

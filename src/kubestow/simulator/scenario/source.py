@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, Self, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 import yaml
@@ -26,18 +26,22 @@ _MISSING: Final = re.compile(r"Object missing required field `(.*)`$")
 
 
 class SourceText:
-    """A file with one document."""
+    """A text with one document; `name` is used in errors."""
 
-    def __init__(self, path: Path) -> None:
-        self.path: Final = path
+    def __init__(self, name: str, raw: bytes) -> None:
+        self.name: Final = name
+        self._raw = raw
         try:
-            self._raw = path.read_bytes()
-        except OSError as error:
-            raise InputError(f'cannot read "{path}": {error.strerror}') from error
-        try:
-            self.value = parse_document(self._raw, name=str(path))
+            self.value = parse_document(raw, name=name)
         except DecodeError as error:
             raise InputError(str(error)) from error
+
+    @classmethod
+    def of_file(cls, path: Path) -> Self:
+        try:
+            return cls(str(path), path.read_bytes())
+        except OSError as error:
+            raise InputError(f'cannot read "{path}": {error.strerror}') from error
 
     def read(self, cls: type[T]) -> T:
         """The document as a struct; InputError with the place of what does not fit."""
@@ -51,7 +55,7 @@ class SourceText:
     def place(self, path: FieldPath) -> str:
         """File, line and field."""
         field = _text_of(path)
-        return f"{self.path}, line {self._line(path)}" + (f": {field}" if field else "")
+        return f"{self.name}, line {self._line(path)}" + (f": {field}" if field else "")
 
     def error(self, path: FieldPath, problem: str) -> InputError:
         return InputError(f"{self.place(path)}: {problem}")

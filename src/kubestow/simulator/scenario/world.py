@@ -19,7 +19,7 @@ from kubestow.cluster.documents import (
 from kubestow.cluster.resources import PODS
 from kubestow.errors import ConflictError, NotFoundError
 from kubestow.simulator.pretended_process import RUN_SECONDS
-from kubestow.simulator.scenario.collector import ENTRY, Collector
+from kubestow.simulator.scenario.collector import ENTRY
 from kubestow.simulator.scenario.scenario import Arrival
 
 _RUN_SECONDS: Final = ("spec", "template", "metadata", "annotations", RUN_SECONDS)
@@ -27,20 +27,27 @@ _RUN_SECONDS: Final = ("spec", "template", "metadata", "annotations", RUN_SECOND
 _TTL: Final = ("spec", "ttlSecondsAfterFinished")
 
 
+Note = Callable[[str, str, str], None]
+
+
+def _ignore(kind: str, subject: str, detail: str) -> None: ...
+
+
 class ScenarioWorld:
     """The running cluster as a scenario sees it."""
 
-    def __init__(self, store: MemoryCluster, clock: Clock, collector: Collector) -> None:
+    def __init__(self, store: MemoryCluster, clock: Clock, note: Note = _ignore) -> None:
+        """`note` is called with the kind, the subject and details of each change."""
         self.store = store
         self.clock = clock
-        self.collector = collector
+        self._note = note
         self._counts: dict[str, int] = {}
 
     def now(self) -> str:
         return whole_seconds(self.clock.now_ns())
 
     def note(self, kind: str, subject: str, detail: str = "") -> None:
-        self.collector.note(kind, subject, detail)
+        self._note(kind, subject, detail)
 
     def later(self, delay_s: float, work: Callable[[], None]) -> None:
         """Call `work` after a delay, unless the run ends before."""
