@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from release import ReleaseError, changelog_version, versions  # noqa: E402  (found above)
 
-PARTS = ("src", "deploy", "requirements", "scripts", "docs/guides")
+PARTS = ("src", "web", "deploy", "requirements", "scripts", "docs/guides")
 FILES = (
     "pyproject.toml", "README.md", "LICENSE", "Containerfile", ".containerignore", ".gitignore",
 )  # fmt: skip
@@ -86,7 +86,7 @@ class Repository:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         for part in PARTS:
-            ignored = shutil.ignore_patterns("__pycache__")
+            ignored = shutil.ignore_patterns("__pycache__", "node_modules")
             shutil.copytree(ROOT / part, folder / part, symlinks=True, ignore=ignored)
         for name in FILES:
             shutil.copy(ROOT / name, folder)

@@ -70,6 +70,6 @@ def test_pods_that_have_ended_are_set_apart() -> None:
 
 
 def test_the_examples_load() -> None:
-    documents = load_documents([EXAMPLES])
+    documents = load_documents([EXAMPLES / "cluster.yaml", EXAMPLES / "workload.yaml"])
     cluster = still_cluster(documents, SchedulerConfig(), ManualClock())
     assert len(cluster.refresh()) == 4

@@ -67,7 +67,7 @@ def load_documents(
     documents: list[Document] = []
     with collector.paused():
         for name, raw, is_named in _read_all(paths, stdin):
-            for number, value in enumerate(_parse(name, raw), start=1):
+            for number, value in enumerate(_parse(name, raw, keeps_deep=True), start=1):
                 # A document without content is what `---` at the end of a file leaves.
                 if value is None:
                     continue
@@ -86,7 +86,7 @@ def load_documents(
 def documents_in(raw: bytes, *, name: str) -> list[Document]:
     """All objects in a text, as `load_documents` reads those of a file of this name."""
     documents: list[Document] = []
-    for number, value in enumerate(_parse(name, raw), start=1):
+    for number, value in enumerate(_parse(name, raw, keeps_deep=True), start=1):
         if value is None:
             continue
         try:
@@ -168,12 +168,16 @@ def parse_document(raw: bytes, *, name: str, repeated: list[str] | None = None) 
     return values[0] if values else None
 
 
-def _parse(name: str, raw: bytes, repeated: list[str] | None = None) -> list[object]:
+def _parse(
+    name: str, raw: bytes, repeated: list[str] | None = None, *, keeps_deep: bool = False
+) -> list[object]:
+    """With `keeps_deep`, what is nested too deeply in JSON stays text (`deep_json`)."""
     is_json = name.removesuffix(".gz").endswith(".json")
     try:
         if is_json or raw.lstrip().startswith(b"{"):
             try:
-                return [_parse_json(name, raw, accepts_repeated=repeated is not None)]
+                accepts_repeated = repeated is not None
+                return [_parse_json(name, raw, accepts_repeated, keeps_deep)]
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 # Braces may also be YAML, whose error is then the right one.
                 if is_json:
@@ -190,10 +194,11 @@ def _parse(name: str, raw: bytes, repeated: list[str] | None = None) -> list[obj
         raise DecodeError(f'cannot read "{name}": {_yaml_problem(error)}{hint}') from error
 
 
-def _parse_json(name: str, raw: bytes, *, accepts_repeated: bool) -> object:
-    """Its value; what is nested too deeply for any rule to read it stays text (`deep_json`)."""
+def _parse_json(name: str, raw: bytes, accepts_repeated: bool, keeps_deep: bool) -> object:
     deep: DeepJson | None = None
     value, extent = _decoded(raw)
+    if extent.levels > LEVELS_MAX and not keeps_deep:
+        raise DecodeError(f'cannot read "{name}": it is nested more than {LEVELS_MAX} levels deep')
     if extent.levels > LEVELS_MAX:
         deep = DeepJson(raw)
         raw = deep.text

@@ -15,9 +15,9 @@ USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__mro__[1]
 
 TEXT_LENGTH_MAX: Final = 10_000  # of an error; values given can be longer
 
+_NEAR_OPTIONS: Final = re.compile(r"No such option: (\S+?)\.? \(Possible options: (.*)\)")
 # A text of Typer's, and what is printed in its place.
 _REWORDED: Final = (
-    (re.compile(r"No such option: (\S+?)\.? \(Possible options: (.*)\)"), r"no option \1 (\2?)"),
     (re.compile(r"No such option: (\S+)"), r"no option \1"),
     (re.compile(r"No such command '(.*)'\. Did you mean '(.*)'\?"), r'no command "\1" (\2?)'),
     (re.compile(r"No such command '(.*?)'\.?"), r'no command "\1"'),
@@ -53,10 +53,18 @@ def usage_error_text(error: Any) -> str:
     if find_details is not None and error.param is not None:
         return _value_text(max(error.param.opts, key=len), find_details()[0])
     text: str = error.format_message()
+    if found := _NEAR_OPTIONS.fullmatch(text):
+        return _option_text(found[1], found[2].split(", "))
     for pattern, plain in _REWORDED:
         if found := pattern.fullmatch(text):
             return found.expand(plain)
     return text[:1].lower() + text[1:].removesuffix(".")
+
+
+def _option_text(given: str, near: list[str]) -> str:
+    """An option that begins with what was given is a better guess than one spelt similarly."""
+    begun = [option for option in near if option.startswith(given)]
+    return f"no option {given} ({', '.join(begun or near)}?)"
 
 
 def _value_text(option: str, detail: dict[str, Any]) -> str:
