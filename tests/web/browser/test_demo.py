@@ -202,8 +202,10 @@ def test_a_cluster_is_saved_and_loaded(demo: Page, tmp_path: Path) -> None:
         encoding="utf-8",
     )
     demo.get_by_role("button", name="Load…").click()
-    dialog = demo.get_by_role("dialog", name="Load a cluster")
-    dialog.get_by_label("A saved cluster or manifests, YAML or JSON").set_input_files(node)
+    dialog = demo.get_by_role("dialog", name="Load a cluster or a scenario")
+    dialog.get_by_label("A saved cluster, manifests or a scenario, YAML or JSON").set_input_files(
+        node
+    )
     expect(dialog.get_by_label("Or as text")).to_have_value(re.compile("only"))
     dialog.get_by_role("button", name="Replace the cluster").click()
     expect(dialog).to_have_count(0)
