@@ -145,7 +145,10 @@ def main() -> None:
     parser.add_argument("--dry-run", action="store_true", help="print the table only")
     arguments = parser.parse_args()
     seeds = range(HELD_OUT, HELD_OUT + arguments.episodes)
-    made = table(compare(seeds, arguments.weights))
+    try:
+        made = table(compare(seeds, arguments.weights))
+    except OSError as error:
+        parser.error(f"--weights: {error}")
     print(made, end="")
     if not arguments.dry_run:
         page = README.read_text(encoding="utf-8")

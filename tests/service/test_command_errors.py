@@ -84,6 +84,7 @@ SIMULATE = "simulate -f cluster.yaml"
         ("simulate --strict=3", 2, "--strict takes no value"),
         ("demo --speed fast", 2, '--speed is "fast", expected a number'),
         ("demo --nodes 1.5", 2, '--nodes is "1.5", expected a whole number'),
+        ("bench --day --gangs", 2, "--gangs and --day are different measurements; choose one"),
         ("bench --repeat 0", 2, '--repeat is "0", expected 1 or more'),
         ("conformance --show x", 2, '--show is "x", expected a whole number'),
         ("conformance -o wide", 2, '--output is "wide", expected one of table, json, yaml'),

@@ -127,6 +127,10 @@ def bench(
 
     Example: kubestow bench --workload 'SchedulingBasic|TopologySpreading' --repeat 5
     """
+    kinds = {"--soak": soak, "--gangs": gangs, "--day": day, "--explain": explain}
+    given = [flag for flag, value in kinds.items() if value]
+    if len(given) > 1:
+        raise InputError(f"{' and '.join(given)} are different measurements; choose one")
     if soak:
         from kubestow.service.commands.bench_soak import run_soak
 
