@@ -61,7 +61,7 @@ class Recorded:
                 violations.append(outcome)
         ranks = np.zeros((5, len(violations)), np.int64)
         ranks[0] = violations
-        return TrialResults(codes, ranks, lambda row: [VICTIM])
+        return TrialResults.of(codes, ranks, lambda row: [VICTIM])
 
 
 def run(

@@ -93,14 +93,19 @@ class Candidates:
             [self._victims_of[position] for position in listed],
         )
 
+    def first_of_best(self) -> int | None:
+        """The position of the candidate to choose; None if there is none."""
+        if len(self.rows) == 0:
+            return None
+        # Most candidates are equal in most criteria: the first is often the best in all of them.
+        if np.count_nonzero(self.ranks < self.ranks[:, :1]) == 0:
+            return 0
+        return int(self.best()[0])
+
     def best(self) -> npt.NDArray[np.intp]:
         """Positions of the candidates that all five criteria leave tied; empty if there is none."""
         kept = np.arange(len(self), dtype=np.intp)
-        if len(kept) < 2:
-            return kept
-        # Most candidates are equal in most criteria.
-        differing = (self.ranks != self.ranks[:, :1]).any(axis=1)
-        for values in self.ranks[differing]:
+        for values in self.ranks if len(kept) else ():
             values = values[kept]
             kept = kept[values == values.min()]
             if len(kept) == 1:

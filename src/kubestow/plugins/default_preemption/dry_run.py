@@ -27,7 +27,7 @@ from kubestow.plugins.default_preemption.candidates import (
     VictimsOf,
 )
 from kubestow.plugins.default_preemption.eligibility import VictimRules
-from kubestow.plugins.default_preemption.filters import TrialFilter
+from kubestow.plugins.default_preemption.filters import TrialFilters
 
 NO_VICTIMS: Final = Status.unresolvable("No preemption victims found for incoming pod")
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
@@ -67,7 +67,7 @@ class TrialInputs(NamedTuple):
     budgets: BudgetTable | None
     rules: VictimRules
     now_ns: int
-    filters: Sequence[TrialFilter]
+    filters: TrialFilters
 
 
 class TrialResults(NamedTuple):
@@ -75,13 +75,19 @@ class TrialResults(NamedTuple):
 
     codes        int64[node]                   0 where evicting helps, else the evaluator's number
                                                of the status
+    positions    intp[candidate]               where that is 0
     ranks        int64[criterion, candidate]   of the nodes where it helps, see `candidates`
     victims_of   row → victims                 of the nodes where it helps
     """
 
     codes: IntArray
+    positions: IntpArray
     ranks: IntArray
     victims_of: VictimsOf
+
+    @classmethod
+    def of(cls, codes: IntArray, ranks: IntArray, victims_of: VictimsOf) -> "TrialResults":
+        return cls(codes, (codes == 0).nonzero()[0], ranks, victims_of)
 
 
 class Evaluator(Protocol):
@@ -175,37 +181,37 @@ class DryRun:
 
     def _take(self, rows: IntpArray, results: TrialResults, wanted: int | None) -> bool:
         """Keep the results up to the last candidate needed; return whether there are enough."""
-        positions, ranks = (results.codes == 0).nonzero()[0], results.ranks
-        is_clean = ranks[VIOLATIONS] == 0
-        last = self._last_needed(is_clean, wanted)
+        codes, positions, ranks, victims_of = results
+        is_violating = ranks[VIOLATIONS] != 0
+        last = self._last_needed(is_violating, wanted)
         if last is not None:
-            positions, ranks, is_clean = (
-                positions[: last + 1],
-                ranks[:, : last + 1],
-                is_clean[: last + 1],
-            )
-            rows = rows[: positions[-1] + 1]
+            end = int(positions[last]) + 1
+            rows, codes = rows[:end], codes[:end]
+            if last + 1 < len(positions):
+                positions, ranks = positions[: last + 1], ranks[:, : last + 1]
+                is_violating = is_violating[: last + 1]
         self._rows.append(rows)
-        self._codes.append(results.codes[: len(rows)])
+        self._codes.append(codes)
         found_rows = rows[positions]
-        if is_clean.all():
-            self._clean.add(found_rows, ranks, results.victims_of, wanted)
+        if not np.count_nonzero(is_violating):
+            self._clean.add(found_rows, ranks, victims_of, wanted)
         else:
-            for found, mask in ((self._clean, is_clean), (self._violating, ~is_clean)):
-                found.add(found_rows[mask], ranks[:, mask], results.victims_of, wanted)
+            for found, mask in ((self._clean, ~is_violating), (self._violating, is_violating)):
+                found.add(found_rows[mask], ranks[:, mask], victims_of, wanted)
         return last is not None
 
-    def _last_needed(self, is_clean: BoolArray, wanted: int | None) -> int | None:
+    def _last_needed(self, is_violating: BoolArray, wanted: int | None) -> int | None:
         """The index of the last candidate needed; None if even all of them are too few."""
-        total = self._clean.count + self._violating.count
-        if wanted is None or total + len(is_clean) < wanted:
+        clean_count = self._clean.count
+        total = clean_count + self._violating.count
+        if wanted is None or len(is_violating) == 0 or total + len(is_violating) < wanted:
             return None
         # Spec 08 A6: any number of candidates is too few while all of them violate budgets.
         first_clean = 0
-        if self._clean.count == 0:
-            if not is_clean.any():
+        if clean_count == 0:
+            first_clean = int(is_violating.argmin())
+            if is_violating[first_clean]:
                 return None
-            first_clean = int(is_clean.argmax())
         return max(wanted - total - 1, first_clean)
 
 
@@ -213,22 +219,21 @@ class _Found:
     """Candidates of one kind, in the order in which they were found."""
 
     def __init__(self) -> None:
+        self.count = 0
         self.rows: list[IntpArray] = []
         self.ranks: list[IntArray] = []
         self.victims_of: list[VictimsOf] = []
-
-    @property
-    def count(self) -> int:
-        return len(self.victims_of)
 
     def add(
         self, rows: IntpArray, ranks: IntArray, victims_of: VictimsOf, most: int | None
     ) -> None:
         """Add these, up to `most` in total."""
-        left = None if most is None else most - self.count
-        self.rows.append(rows[:left])
-        self.ranks.append(ranks[:, :left])
-        self.victims_of += [victims_of] * len(rows[:left])
+        if most is not None and len(rows) > most - self.count:
+            rows, ranks = rows[: most - self.count], ranks[:, : most - self.count]
+        self.count += len(rows)
+        self.rows.append(rows)
+        self.ranks.append(ranks)
+        self.victims_of += [victims_of] * len(rows)
 
 
 def _joined(first: _Found, second: _Found) -> Candidates:

@@ -9,34 +9,74 @@ declares (`framework.reuse`):
                     whose state follows pods that are added and removed
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cached_property
+from typing import Final
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.framework.cycle_state import CycleState
-from kubestow.framework.plugin import FilterPlugin
 from kubestow.framework.profile import FilterStep, Profile, plugin_name
-from kubestow.framework.reuse import Reads
+from kubestow.framework.reuse import PodReads, Reads
+
+# How many selections of filters are kept. Pods differ in which of some ten filters they skip.
+_SELECTIONS_MAX: Final = 256
 
 
-class TrialFilter(NamedTuple):
-    """One filter in one attempt.
+class TrialFilter:
+    """One filter, as it takes part in an attempt.
 
     follows_pods   its state has to be changed when pods are added or removed in the simulation
     is_reused      its verdict on a node holds for all pods of the shape
     """
 
-    step: FilterStep
-    reads: Reads
-    follows_pods: bool
-    is_reused: bool
+    __slots__ = ("follows_pods", "is_reused", "name", "plugin", "reads", "step")
 
-    @property
-    def name(self) -> str:
-        return self.step.name
+    def __init__(
+        self, step: FilterStep, reads: Reads, *, follows_pods: bool, is_reused: bool
+    ) -> None:
+        self.step = step
+        self.name = step.name
+        self.plugin = step.plugin
+        self.reads = reads
+        self.follows_pods = follows_pods
+        self.is_reused = is_reused
 
-    @property
-    def plugin(self) -> FilterPlugin:
-        return self.step.plugin
+
+class TrialFilters(tuple[TrialFilter, ...]):
+    """The filters of an attempt, in their order."""
+
+    @cached_property
+    def follow_pods(self) -> bool:
+        """Whether the state changes in the simulation."""
+        return any(each.follows_pods for each in self)
+
+    @cached_property
+    def reused(self) -> "TrialFilters":
+        """Those whose verdicts are reused."""
+        return TrialFilters(each for each in self if each.is_reused)
+
+    @cached_property
+    def per_pod(self) -> "TrialFilters":
+        """Those called for every pod."""
+        return TrialFilters(each for each in self if not each.is_reused)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self)
+
+    @cached_property
+    def allow_records(self) -> bool:
+        """Whether results for one pod hold for the next, but for what does not depend on pods."""
+        return all(each.reads is Reads.NODE for each in self.per_pod)
+
+    @cached_property
+    def read_all_of_pod(self) -> bool:
+        """Whether a reused verdict depends on more than the shape of the pod."""
+        return any(each.step.reuse.pod is PodReads.ALL for each in self.reused)
+
+
+# Gives the form in which a filter takes part in an attempt, where that differs between pods.
+_Choose = Callable[[CycleState, PodInfo], TrialFilter]
 
 
 class FilterTable:
@@ -44,28 +84,48 @@ class FilterTable:
 
     def __init__(self, profile: Profile) -> None:
         stateful = frozenset(map(plugin_name, profile.pre_filter_extensions))
-        self._steps = [(step, step.name in stateful) for step in profile.filter_steps]
-
-    def of_attempt(self, state: CycleState, pod: PodInfo) -> list[TrialFilter]:
-        """The filters that PreFilter left in the attempt, in their order."""
-        skipped = state.skip_filter
-        return [
-            _trial_filter(step, follows_pods, state, pod)
-            for step, follows_pods in self._steps
-            if step.name not in skipped
+        self._filters = [
+            (step.name, _form_of(step, follows_pods=step.name in stateful))
+            for step in profile.filter_steps
         ]
+        self._selections: dict[tuple[TrialFilter, ...], TrialFilters] = {}
+
+    def of_attempt(self, state: CycleState, pod: PodInfo) -> TrialFilters:
+        """The filters that PreFilter left in the attempt."""
+        skipped = state.skip_filter
+        selected = tuple(
+            [
+                form if isinstance(form, TrialFilter) else form(state, pod)
+                for name, form in self._filters
+                if name not in skipped
+            ]
+        )
+        found = self._selections.get(selected)
+        if found is None:
+            if len(self._selections) >= _SELECTIONS_MAX:
+                self._selections.clear()
+            found = self._selections[selected] = TrialFilters(selected)
+        return found
 
 
-def _trial_filter(
-    step: FilterStep, follows_pods: bool, state: CycleState, pod: PodInfo
-) -> TrialFilter:
+def _form_of(step: FilterStep, *, follows_pods: bool) -> TrialFilter | _Choose:
     reuse = step.reuse
     if follows_pods or reuse.filter is None:
-        return TrialFilter(step, Reads.PODS, follows_pods, is_reused=False)
-    ignores_pods = reuse.ignores_pods is not None and reuse.ignores_pods(state, pod)
-    return TrialFilter(
-        step,
-        Reads.NODE if ignores_pods else reuse.filter,
-        follows_pods,
-        is_reused=reuse.concerns is None and (reuse.unless is None or not reuse.unless(pod)),
-    )
+        return TrialFilter(step, Reads.PODS, follows_pods=follows_pods, is_reused=False)
+    is_reused, unless, ignores_pods = reuse.concerns is None, reuse.unless, reuse.ignores_pods
+    # By whether it ignores pods, and whether it is reused.
+    forms = {
+        (ignores, reused): TrialFilter(
+            step, Reads.NODE if ignores else reuse.filter, follows_pods=False, is_reused=reused
+        )
+        for ignores in (False, True)
+        for reused in (False, True)
+    }
+    if unless is None and ignores_pods is None:
+        return forms[False, is_reused]
+
+    def choose(state: CycleState, pod: PodInfo) -> TrialFilter:
+        ignores = ignores_pods is not None and bool(ignores_pods(state, pod))
+        return forms[ignores, is_reused and (unless is None or not unless(pod))]
+
+    return choose

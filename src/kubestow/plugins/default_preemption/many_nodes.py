@@ -77,7 +77,7 @@ class ManyNodes:
             fitting = fitting[:missing]
             codes = codes[: fitting[-1] + 1]
         if len(fitting) == 0:
-            return TrialResults(codes, np.zeros((CRITERIA, 0), np.int64), _no_victims)
+            return TrialResults.of(codes, np.zeros((CRITERIA, 0), np.int64), _no_victims)
         victims = _reprieve(inputs, rows[fitting], runner)
         ranks = victims.ranks()
         has_victims = victims.mask.any(axis=0)
@@ -86,7 +86,7 @@ class ManyNodes:
             for position in fitting[~has_victims].tolist():
                 name = inputs.snapshot.names[rows[position]]
                 codes[position] = statuses.code_of(no_victim_needed(name))
-        return TrialResults(codes, ranks, victims.without_values().of_row)
+        return TrialResults.of(codes, ranks, victims.without_values().of_row)
 
 
 class _Victims(NamedTuple):

@@ -41,7 +41,7 @@ class OneNode:
                 ranks.append(found.ranks(self._inputs.now_ns))
                 victims[row] = tuple(found.victims)
         table = np.array(ranks, np.int64).reshape(len(ranks), CRITERIA)
-        return TrialResults(codes, table.T, victims.__getitem__)
+        return TrialResults.of(codes, table.T, victims.__getitem__)
 
 
 def select_victims(inputs: TrialInputs, row: int) -> Candidate | Status:
@@ -76,8 +76,7 @@ class _Trial:
         self._row = row
         self._node = SimulatedNode(inputs.snapshot, row)
         # The state changes only if a filter follows pods.
-        is_followed = any(trial_filter.follows_pods for trial_filter in inputs.filters)
-        self._state = inputs.state.clone() if is_followed else inputs.state
+        self._state = inputs.state.clone() if inputs.filters.follow_pods else inputs.state
         self._nominated = inputs.nominator.nominated_pods_for_node(inputs.snapshot.names[row])
 
     def select_victims(self) -> Candidate:

@@ -193,15 +193,15 @@ class DefaultPreemption:
             candidates = ask_extenders(
                 handle.extenders, pod, candidates, handle.snapshot, handle.clock.now_ns()
             )
-        best = candidates.best()
-        if len(best) == 0:
+        best = candidates.first_of_best()
+        if best is None:
             return None, Status.unschedulable("no candidate node for preemption")
         if handle.groups.options.evicts_whole and len(handle.groups):
             chosen = choose(candidates, handle.groups, pod.priority)
             if chosen is None:
                 return PostFilterResult(""), BREAKS_GANGS
         else:
-            candidate = candidates[int(best[0])]
+            candidate = candidates[best]
             chosen = Chosen(candidate, candidate.victims)
         node_name = handle.snapshot.names[chosen.candidate.row]
         victims = tuple(chosen.victims)

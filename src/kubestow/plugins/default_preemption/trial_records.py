@@ -17,7 +17,7 @@ Invariant: a search here gives the result of `one_node` for every node.
 
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -28,10 +28,12 @@ from kubestow.arrays import BoolArray, IntArray, IntpArray
 from kubestow.cache.change_log import Depends
 from kubestow.cache.numbering import numbered_max
 from kubestow.cache.snapshot import Snapshot
+from kubestow.framework.faults import pass_on_exit
 from kubestow.framework.plugin import StatusCodes
-from kubestow.framework.reuse import PodReads, Reads
+from kubestow.framework.reuse import Reads
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.nodes import nodes_of
+from kubestow.plugins.default_preemption.by_numbers import ByNumbers
 from kubestow.plugins.default_preemption.candidates import CRITERIA, YOUNGEST, VictimsOf
 from kubestow.plugins.default_preemption.dry_run import (
     NO_NOMINATIONS,
@@ -42,7 +44,7 @@ from kubestow.plugins.default_preemption.dry_run import (
 )
 from kubestow.plugins.default_preemption.evictable import NOT_STARTED
 from kubestow.plugins.default_preemption.filter_runner import FilterFault, codes_of, status_numbers
-from kubestow.plugins.default_preemption.filters import TrialFilter
+from kubestow.plugins.default_preemption.filters import TrialFilter, TrialFilters
 from kubestow.plugins.default_preemption.many_nodes import ManyNodes, nominated_by_row
 from kubestow.plugins.default_preemption.one_node import OneNode
 
@@ -72,57 +74,29 @@ class TrialRecords:
 
     def evaluator(self, inputs: TrialInputs) -> Evaluator:
         """The cheapest way to try nodes for this pod."""
-        parts = _parts_of(inputs)
-        if parts is None:
+        filters = inputs.filters
+        if not filters.allow_records:
             return ManyNodes(inputs)
         if inputs.budgets is not self._budgets:
             # None of the records is valid any more. Each would keep the budgets of its time, and
             # which pods they cover, until a pod of its shape comes again.
             self._records.clear()
             self._budgets = inputs.budgets
-        key = (parts.shape_of(inputs.pod), inputs.pod.priority)
+        pod = inputs.pod
+        key = (pod.full_shape if filters.read_all_of_pod else pod.shape, pod.priority)
         record = self._records.get(key)
-        if record is None or not record.is_valid(inputs, parts):
-            record = self._records[key] = TrialRecord(inputs, parts)
+        if record is None or not record.is_valid(inputs):
+            record = self._records[key] = TrialRecord(inputs)
             self._drop_oldest(len(inputs.snapshot))
         else:
             self._records.move_to_end(key)
             record.prepare(inputs.now_ns)
-        return RecordedTrials(record, inputs, parts)
+        return RecordedTrials(record, inputs)
 
     def _drop_oldest(self, node_count: int) -> None:
         numbers = _NUMBERS_PER_RECORD + (CRITERIA + 1) * node_count
         while len(self._records) > max(_NUMBERS_MAX // numbers, _RECORDS_MIN):
             self._records.popitem(last=False)
-
-
-class _Parts(NamedTuple):
-    """The filters of an attempt: those whose verdicts are reused, and those called per pod."""
-
-    reused: list[TrialFilter]
-    per_pod: list[TrialFilter]
-
-    @property
-    def reused_names(self) -> list[str]:
-        return [trial_filter.name for trial_filter in self.reused]
-
-    def shape_of(self, pod: PodInfo) -> Hashable:
-        """Equal for pods that these filters treat alike."""
-        reads_all = any(each.step.reuse.pod is PodReads.ALL for each in self.reused)
-        return pod.full_shape if reads_all else pod.shape
-
-
-def _parts_of(inputs: TrialInputs) -> _Parts | None:
-    """None if results for one pod do not hold for the next."""
-    parts = _Parts([], [])
-    for trial_filter in inputs.filters:
-        if trial_filter.is_reused:
-            parts.reused.append(trial_filter)
-        elif trial_filter.reads is Reads.NODE:
-            parts.per_pod.append(trial_filter)
-        else:
-            return None
-    return parts
 
 
 class TrialRecord(Follower):
@@ -132,12 +106,13 @@ class TrialRecord(Follower):
     codes      int64[row]             0 where evicting helps, or the row is stale; else a number of
                                       `statuses`
     ranks      int64[criterion, row]  as in `candidates`, but for victims that have not started
+    by_numbers                        tries a single node again; None if filters read more
     """
 
-    def __init__(self, inputs: TrialInputs, parts: _Parts) -> None:
+    def __init__(self, inputs: TrialInputs) -> None:
         super().__init__(inputs.snapshot.log, Depends.PODS)
         self._snapshot: Snapshot = inputs.snapshot
-        self._filters = parts.reused_names
+        self._filters = inputs.filters.reused.names
         self._now_ns = inputs.now_ns
         # Whether a filter failed on some node, rather than reject it.
         self._has_faults = False
@@ -148,9 +123,9 @@ class TrialRecord(Follower):
         self.statuses = StatusCodes()
         self.rows_moved(None)
 
-    def is_valid(self, inputs: TrialInputs, parts: _Parts) -> bool:
+    def is_valid(self, inputs: TrialInputs) -> bool:
         return (
-            parts.reused_names == self._filters
+            inputs.filters.reused.names == self._filters
             and inputs.snapshot is self._snapshot
             # Error texts are unbounded, so a record that has some is dropped.
             and not self._has_faults
@@ -171,6 +146,7 @@ class TrialRecord(Follower):
 
     def rows_moved(self, sources: Sources | None) -> None:
         row_count = len(self._snapshot)
+        self.by_numbers: ByNumbers | None = None
         # Filters that pass every node; None until called, and when a Node has changed.
         self._passing: frozenset[str] | None = None
         # Rows whose outcome depends on the current time.
@@ -181,10 +157,34 @@ class TrialRecord(Follower):
         self._victims_of: list[VictimsOf | None] = [None] * row_count
 
     def nodes_changed(self, rows: Sequence[int]) -> None:
-        self._passing = None
+        self._passing = self.by_numbers = None
 
     def pods_changed(self, rows: Sequence[int]) -> None:
-        self._forget(rows)
+        by_numbers = self.by_numbers
+        if by_numbers is None or len(rows) > _FEW:
+            self._forget(rows)
+            return
+        for row in set(rows):
+            if not self.is_stale[row]:
+                self._try_again(row, by_numbers)
+
+    def _try_again(self, row: int, by_numbers: ByNumbers) -> None:
+        try:
+            found = by_numbers.try_node(row, self._snapshot.node_infos[row], self._now_ns)
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            pass_on_exit(error)
+            self._forget([row])  # The fault occurs again in the search, which reports it.
+            return
+        if isinstance(found, int):
+            self.codes[row] = found
+            self._has_faults |= found < 0
+        elif found.victims:
+            self.codes[row] = 0
+            self._ranks[:, row] = found.ranks(self._now_ns)
+            victims = found.victims
+            self._keep_candidate(row, int(self._ranks[YOUNGEST, row]), lambda _: victims)
+        else:
+            self._forget([row])  # An error, which the search reports.
 
     def _forget(self, rows: Sequence[int]) -> None:
         numbers = np.asarray(rows)
@@ -213,28 +213,33 @@ class TrialRecord(Follower):
         self.note_faults(results.codes)
         if results.ranks.shape[1] == 0:
             return
-        candidates = rows[results.codes == 0]
+        candidates = rows[results.positions]
         self._ranks[:, candidates] = results.ranks
-        infos, now_ns = self._snapshot.node_infos, self._now_ns
         listed: list[int] = candidates.tolist()
         youngest: list[int] = results.ranks[YOUNGEST].tolist()
         for row, rank in zip(listed, youngest, strict=True):
-            self._victims_of[row] = results.victims_of
-            starts = [start_time_ns(pod.pod, NOT_STARTED) for pod in infos[row].pods]
-            if NOT_STARTED not in starts:
-                continue
-            if any(now_ns <= start < NOT_STARTED for start in starts):
-                # Which of two pods counts as started first depends on the current time.
-                self._time_dependent.append(row)
-            elif rank == -now_ns:
-                self._ranks[YOUNGEST, row] = _STARTS_NOW
+            self._keep_candidate(row, rank, results.victims_of)
+
+    def _keep_candidate(self, row: int, youngest: int, victims_of: VictimsOf) -> None:
+        self._victims_of[row] = victims_of
+        now_ns = self._now_ns
+        starts = [
+            start_time_ns(pod.pod, NOT_STARTED) for pod in self._snapshot.node_infos[row].pods
+        ]
+        if NOT_STARTED not in starts:
+            return
+        if any(now_ns <= start < NOT_STARTED for start in starts):
+            # Which of two pods counts as started first depends on the current time.
+            self._time_dependent.append(row)
+        elif youngest == -now_ns:
+            self._ranks[YOUNGEST, row] = _STARTS_NOW
 
     def note_faults(self, codes: IntArray) -> None:
         self._has_faults |= bool(codes.min(initial=0) < 0)
 
     def ranks(self, rows: IntpArray) -> IntArray:
         """int64[criterion, row of these], as of the last `prepare`."""
-        ranks = self._ranks[:, rows]
+        ranks = self._ranks.take(rows, axis=1)
         youngest = ranks[YOUNGEST]
         youngest[youngest == _STARTS_NOW] = -self._now_ns
         return ranks
@@ -256,10 +261,9 @@ def _passes_everywhere(trial_filter: TrialFilter, inputs: TrialInputs) -> bool:
 class RecordedTrials:
     """Tries nodes for one pod, reusing the results of earlier pods."""
 
-    def __init__(self, record: TrialRecord, inputs: TrialInputs, parts: _Parts) -> None:
+    def __init__(self, record: TrialRecord, inputs: TrialInputs) -> None:
         self._record = record
         self._inputs = inputs
-        self._parts = parts
         self._reused: TrialInputs | None = None
         self.statuses = record.statuses
         nominated = nominated_by_row(inputs)
@@ -272,15 +276,16 @@ class RecordedTrials:
             # The others are most likely not needed. If they are, they are tried again.
             rows = rows[: fitting[-1] + 1]
         codes = record.codes[rows]
-        if self._parts.per_pod:
+        per_pod = self._inputs.filters.per_pod
+        if per_pod:
             try:
-                for trial_filter in self._parts.per_pod:
+                for trial_filter in per_pod:
                     self._run_per_pod(trial_filter, rows, codes)
             except FilterFault:
                 # One by one shows which node the filter fails on.
                 return OneNode(self._inputs, self.statuses).evaluate(rows, missing)
             fitting = (codes == 0).nonzero()[0]
-        results = TrialResults(codes, record.ranks(rows[fitting]), record.victims_of)
+        results = TrialResults(codes, fitting, record.ranks(rows[fitting]), record.victims_of)
         return results if self._nominated_rows is None else self._with_nominated(rows, results)
 
     def _fitting(self, rows: IntpArray, missing: int | None) -> IntpArray:
@@ -297,7 +302,7 @@ class RecordedTrials:
                 continue
             needed = rows[fitting]
             is_stale = record.is_stale[needed]
-            if not is_stale.any():
+            if not np.count_nonzero(is_stale):
                 record.reach = int(fitting[-1]) if len(fitting) else 0
                 return fitting
             needed = needed[is_stale]
@@ -321,13 +326,15 @@ class RecordedTrials:
     def _reused_inputs(self) -> TrialInputs:
         """The trial without what depends on the single pod: the same for all pods of the shape."""
         if self._reused is None:
-            passing = self._record.passing_everywhere(self._inputs, self._parts.reused)
-            filters = [other for other in self._parts.reused if other.name not in passing]
-            state = self._inputs.state.shallow_copy()
-            state.skip_filter.update(passing, (other.name for other in self._parts.per_pod))
-            self._reused = self._inputs._replace(
-                state=state, filters=filters, nominator=NO_NOMINATIONS
-            )
+            inputs, record = self._inputs, self._record
+            reused, per_pod = inputs.filters.reused, inputs.filters.per_pod
+            passing = record.passing_everywhere(inputs, reused)
+            filters = TrialFilters(each for each in reused if each.name not in passing)
+            state = inputs.state.shallow_copy()
+            state.skip_filter.update(passing, per_pod.names)
+            self._reused = inputs._replace(state=state, filters=filters, nominator=NO_NOMINATIONS)
+            if record.by_numbers is None:
+                record.by_numbers = ByNumbers.of(self._reused, record.statuses)
         return self._reused
 
     def _run_per_pod(self, trial_filter: TrialFilter, rows: IntpArray, codes: IntArray) -> None:
@@ -384,4 +391,4 @@ class RecordedTrials:
         def victims_of(row: int) -> Sequence[PodInfo]:
             return with_nominated.victims_of(row) if row in rows_tried else results.victims_of(row)
 
-        return TrialResults(codes, ranks[:, codes == 0], victims_of)
+        return TrialResults.of(codes, ranks[:, codes == 0], victims_of)

@@ -38,7 +38,9 @@ def choose(candidates: Candidates, groups: Groups, priority: int) -> Chosen | No
         return None
     fewest = min(extra.values())
     positions = np.array([position for position in extra if extra[position] == fewest], np.intp)
-    best = int(positions[candidates.subset(positions).best()[0]])
+    first = candidates.subset(positions).first_of_best()
+    assert first is not None
+    best = int(positions[first])
     chosen = victims[best]
     assert chosen is not None, best
     return Chosen(candidates[best], chosen)
