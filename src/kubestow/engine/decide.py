@@ -27,7 +27,7 @@ from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.select_host import HostSelector, PreorderSelector
 from kubestow.errors import BudgetSpentError, PluginError, SetAsideError
 from kubestow.framework.attempt_timer import AttemptTimer
-from kubestow.framework.diagnosis import PASSED, UNKNOWN, decode_status
+from kubestow.framework.diagnosis import PASSED, UNKNOWN, Rejections, decode_status
 from kubestow.framework.group_cycle import GroupCycle
 from kubestow.framework.handle import Nominator
 from kubestow.framework.hints import EXTENDER
@@ -45,7 +45,8 @@ from kubestow.framework.runner import (
     PluginScores,
     ScoreError,
     Scores,
-    run_filters_with_nominated,
+    nominated_ahead,
+    run_filters_with,
     run_post_filter,
     run_scores,
 )
@@ -174,18 +175,18 @@ class Decider:
             diagnosis.pre_filter_message = outcome.status.message
             diagnosis.add_plugin_of(outcome.status)
             return None
-        if self._try_nominated_node(profile, decision):
+        if self._try_nominated_node(profile, decision, evaluation):
             return None
         nominated = self._nominated_rows()
         placement = None if self.group_cycle is None else self._placement()
-        if (
-            outcome.node_names is None
-            and not nominated
-            and placement is None
-            and evaluation.passes_everywhere()
-        ):
-            self._take_in_turn(profile, decision)
-            return None
+        if outcome.node_names is None and not nominated and placement is None:
+            if evaluation.passes_everywhere():
+                self._take_in_turn(profile, decision)
+                return None
+            rejections = evaluation.rejections()
+            if rejections is not None:
+                evaluation.note_share(0.0)
+                return self._reject_all(profile, decision, rejections)
         candidates = self._candidates(decision)
         decision.nodes_to_find = self._nodes_to_find(profile, len(candidates))
         search = _Search(self._snapshot, profile, decision, evaluation, nominated)
@@ -229,6 +230,18 @@ class Decider:
         self.next_start_index = end % count
         decision.state.meter.point_ended(FILTER)
 
+    def _reject_all(
+        self, profile: Profile, decision: Decision, rejections: Rejections
+    ) -> Status | None:
+        """No node fits: all are looked at, and the next search begins where this one did."""
+        count = len(self._snapshot.names)
+        decision.nodes_to_find = self._nodes_to_find(profile, count)
+        decision.evaluated_count = count
+        self.next_start_index %= count
+        error = decision.diagnosis.reject_all(rejections)
+        decision.state.meter.point_ended(FILTER, error)
+        return error
+
     def _ask_extenders(self, extenders: ExtenderChain, decision: Decision) -> Status | None:
         """Reduce the feasible nodes to those that extenders accept (spec 04 §13.3)."""
         pod, diagnosis = decision.pod.pod, decision.diagnosis
@@ -243,7 +256,9 @@ class Decider:
         decision.evaluated_count = len(outcome.rows) + diagnosis.failed_count
         return None
 
-    def _try_nominated_node(self, profile: Profile, decision: Decision) -> bool:
+    def _try_nominated_node(
+        self, profile: Profile, decision: Decision, evaluation: Evaluation
+    ) -> bool:
         """A pod gets its nominated node if it fits there; no other is filtered (spec 04 §5)."""
         name = decision.pod.pod.status.nominated_node_name
         row = self._snapshot.row_of(name) if name else None
@@ -252,13 +267,13 @@ class Decider:
         placement = self._placement()
         if placement is not None and row not in placement:
             return False
-        status = run_filters_with_nominated(
-            profile,
-            decision.state,
-            decision.pod,
-            SimulatedNode(self._snapshot, row),
-            self._nominator.nominated_pods_for_node(name),
-        )
+        state, pod, status = decision.state, decision.pod, None
+        ahead = nominated_ahead(pod, self._nominator.nominated_pods_for_node(name))
+        if ahead:
+            node = SimulatedNode(self._snapshot, row)
+            status = run_filters_with(profile, state, pod, node, ahead)
+        if status is None:
+            status = evaluation.status_on(row)
         # Measured as one Filter run, which only a fault makes unsuccessful (spec 04 §2.9).
         is_fault = status is not None and not status.is_rejected
         decision.state.meter.point_ended(FILTER, status if is_fault else None)
@@ -498,26 +513,29 @@ class _Search:
         self._take(slice(rows.start, rows.start + taken), taken)
         return taken < count
 
-    def _filter_nominated(self, rows: slice | npt.NDArray[np.intp]) -> dict[int, Status | None]:
-        """Verdicts on nodes that pods are nominated to, by position in the stretch."""
-        verdicts: dict[int, Status | None] = {}
+    def _filter_nominated(self, rows: slice | npt.NDArray[np.intp]) -> dict[int, Status]:
+        """The rejected ones of the nodes that have pods nominated ahead, by position in the
+        stretch."""
+        verdicts: dict[int, Status] = {}
+        state, pod = self._decision.state, self._decision.pod
         for row, pods in self._nominated.items():
-            position = _position(rows, row)
+            ahead = nominated_ahead(pod, pods)
+            position = _position(rows, row) if ahead else None
             if position is not None:
-                verdicts[position] = run_filters_with_nominated(
-                    self._profile,
-                    self._decision.state,
-                    self._decision.pod,
-                    SimulatedNode(self._snapshot, row),
-                    pods,
-                )
+                node = SimulatedNode(self._snapshot, row)
+                status = run_filters_with(self._profile, state, pod, node, ahead)
+                if status is None:
+                    # As kept, but filters store what they found last: that without these pods.
+                    status = self._evaluation.status_on(row)
+                if status is not None:
+                    verdicts[position] = status
         return verdicts
 
     def _first_error(
         self,
         failed_by: IntArray,
         codes: IntArray,
-        explicit: Mapping[int, Status | None],
+        explicit: Mapping[int, Status],
         end: int,
     ) -> tuple[Status | None, int]:
         """The status and position of the first filter error in the stretch, if before `end`."""
@@ -526,7 +544,7 @@ class _Search:
             failed = np.flatnonzero((codes[:end] < 0) & (failed_by[:end] >= 0))
             position = int(failed[0]) if len(failed) else end
         for place, status in explicit.items():
-            if status is not None and not status.is_rejected:
+            if not status.is_rejected:
                 position = min(position, place)
         if position == end:
             return None, end
@@ -546,12 +564,12 @@ class _Search:
         rows: Rows,
         failed_by: IntArray,
         codes: IntArray,
-        explicit: Mapping[int, Status | None],
+        explicit: Mapping[int, Status],
     ) -> None:
         diagnosis = self._decision.diagnosis
         diagnosis.record(rows, failed_by, codes)
         for position, status in explicit.items():
-            if position < len(failed_by) and status is not None:
+            if position < len(failed_by):
                 row = rows.start + position if isinstance(rows, slice) else int(rows[position])
                 diagnosis.set_explicit(row, status)
                 # Unlike for the pod's own nominated node, Pending is recorded here (§5).
@@ -573,10 +591,9 @@ def _unsatisfied(restricting: str) -> Status:
     return Status.unresolvable(f"node(s) didn't satisfy plugin(s) [{restricting}]")
 
 
-def _with_explicit(failed_by: IntArray, explicit: Mapping[int, Status | None]) -> IntArray:
+def _with_explicit(failed_by: IntArray, explicit: Mapping[int, Status]) -> IntArray:
     failed_by = failed_by.copy()
-    for position, status in explicit.items():
-        failed_by[position] = PASSED if status is None else UNKNOWN
+    failed_by[list(explicit)] = UNKNOWN
     return failed_by
 
 

@@ -10,16 +10,19 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import Rows
 from kubestow.cache.snapshot import Snapshot
 from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.diagnosis import Rejections
 from kubestow.framework.profile import Profile
 from kubestow.framework.runner import (
     PreFilterOutcome,
     Scores,
     Verdicts,
     run_filters,
+    run_filters_on_one,
     run_pre_filter,
     run_scores,
 )
-from kubestow.index.nodes import nodes_of
+from kubestow.framework.status import Status
+from kubestow.index.nodes import SimulatedNode, nodes_of
 
 
 class Evaluation(Protocol):
@@ -35,6 +38,14 @@ class Evaluation(Protocol):
 
     def passes_everywhere(self) -> bool:
         """Whether every node is known to pass the filters. Call `pre_filter` first."""
+        ...
+
+    def rejections(self) -> Rejections | None:
+        """The verdicts on all nodes where none is known to fit. Call `pre_filter` first."""
+        ...
+
+    def status_on(self, row: int) -> Status | None:
+        """The verdict on one node without nominated pods; None when it passes."""
         ...
 
     def depends_on_shape(self) -> bool:
@@ -67,6 +78,13 @@ class PlainEvaluation:
 
     def passes_everywhere(self) -> bool:
         return False
+
+    def rejections(self) -> Rejections | None:
+        return None
+
+    def status_on(self, row: int) -> Status | None:
+        node = SimulatedNode(self._snapshot, row)
+        return run_filters_on_one(self._profile, self.state, self._pod, node)
 
     def depends_on_shape(self) -> bool:
         return False

@@ -32,6 +32,37 @@ NO_STATUS = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 _NO_CODES: Final[IntArray] = np.empty(0, np.int64)
 
 
+class Rejections:
+    """Verdicts of filters on all nodes, none of which fits. They hold for many pods in a row.
+
+    counts    how many nodes each filter rejects with each of its codes
+    decoded   the statuses of these
+    text      of the FitError, without the answer of PostFilter; empty until it is first needed
+    """
+
+    __slots__ = ("codes", "counts", "decoded", "failed_by", "text")
+
+    def __init__(
+        self, failed_by: IntArray, codes: IntArray, counts: dict[tuple[int, int], int]
+    ) -> None:
+        self.failed_by = failed_by
+        self.codes = codes
+        self.counts = counts
+        self.decoded: dict[tuple[int, int], Status] = {}
+        self.text = ""
+
+    @classmethod
+    def of(cls, failed_by: IntArray, codes: IntArray) -> "Rejections | None":
+        """None if there are too many distinct verdicts, or a filter failed.
+
+        The arrays are kept: they must not change before the diagnosis is dropped.
+        """
+        counts = count_distinct(failed_by, codes)
+        if len(counts) > PAIRS_FEW or any(code < 0 for _, code in counts):
+            return None
+        return cls(failed_by, codes, counts)
+
+
 class Diagnosis:
     """The verdicts of one attempt.
 
@@ -68,6 +99,8 @@ class Diagnosis:
         self._decoded: dict[tuple[int, int], Status] = {}
         # The answer of `_distinct`, until a verdict is added.
         self._counted: dict[tuple[int, int], int] | None = None
+        # Set while they are all there is.
+        self._rejections: Rejections | None = None
         self._pending: list[tuple[Rows, IntArray, IntArray]] = []
         self._pending_failed_count = 0
 
@@ -90,12 +123,26 @@ class Diagnosis:
         They are entered on demand. The arrays may be overwritten by the next cycle, so a diagnosis
         is valid within its cycle only (see `Decision.freeze`).
         """
-        self._counted = None
+        self._counted = self._rejections = None
         self._pending.append((rows, failed_by, codes))
         self._pending_failed_count += int(np.count_nonzero(failed_by >= 0))
         if self.explicit:
             for row in self.explicit.keys() & set(row_numbers(rows).tolist()):
                 del self.explicit[row]
+
+    def reject_all(self, rejections: Rejections) -> Status | None:
+        """Record verdicts on all nodes; an error if a filter cannot say why it rejects."""
+        count = len(self.node_names)
+        self.explicit.clear()
+        self._failed_by = None
+        self._pending = [(slice(0, count), rejections.failed_by, rejections.codes)]
+        self._pending_failed_count = count
+        self._counted, self._decoded = rejections.counts, rejections.decoded
+        self._rejections = rejections
+        error = self.note_rejecting_plugins()
+        if error is not None:
+            rejections.decoded = {}  # The next pod may get another answer.
+        return error
 
     @property
     def failed_count(self) -> int:
@@ -144,7 +191,7 @@ class Diagnosis:
         return found
 
     def set_explicit(self, row: int, status: Status) -> None:
-        self._counted = None
+        self._counted = self._rejections = None
         self.explicit[row] = status
         self._entered()[0][row] = UNKNOWN
 
@@ -167,6 +214,8 @@ class Diagnosis:
         wanted = [pair for pair in pairs if self._decode(*pair).code == code]
         if not wanted and not self.explicit and self.absent.code != code:
             return np.empty(0, np.intp)
+        if self._rejections is not None and len(wanted) == len(pairs):
+            return np.arange(len(self.node_names))
         failed_by, codes = self._entered()
         if len(wanted) == len(pairs):
             matching = failed_by >= 0
@@ -223,6 +272,12 @@ class Diagnosis:
 
     def message(self) -> str:
         """The FitError text."""
+        rejections = self._rejections
+        if rejections is not None:
+            text = rejections.text = rejections.text or fit_error_text(
+                self.node_count, self.reason_counts()
+            )
+            return f"{text} {self.post_filter_message}" if self.post_filter_message else text
         return fit_error_text(
             self.node_count,
             self.reason_counts() if not self.pre_filter_message else Counter(),
@@ -233,27 +288,8 @@ class Diagnosis:
     def _distinct(self) -> dict[tuple[int, int], int]:
         """Distinct (filter, code) pairs among the rejected nodes, with how many nodes have each."""
         if self._counted is None:
-            self._counted = self._count_distinct() if self._has_verdicts else {}
+            self._counted = count_distinct(*self._entered()) if self._has_verdicts else {}
         return self._counted
-
-    def _count_distinct(self) -> dict[tuple[int, int], int]:
-        filters, codes = self._entered()
-        if len(filters) and (filters == filters[0]).all() and (codes == codes[0]).all():
-            # The usual result for a pod that is too large.
-            return {(int(filters[0]), int(codes[0])): len(filters)} if filters[0] >= 0 else {}
-        rejected = np.flatnonzero(filters >= 0)
-        filters, codes = filters[rejected], codes[rejected]
-        distinct: dict[tuple[int, int], int] = {}
-        # Mostly there are few pairs: each is counted and taken out. Sorting pairs is far slower.
-        for _ in range(PAIRS_FEW):
-            if len(codes) == 0:
-                return distinct
-            pair = (int(filters[0]), int(codes[0]))
-            others = np.flatnonzero((filters != pair[0]) | (codes != pair[1]))
-            distinct[pair] = len(codes) - len(others)
-            filters, codes = filters[others], codes[others]
-        pairs: Iterable[tuple[int, int]] = zip(filters.tolist(), codes.tolist(), strict=True)
-        return distinct | Counter(pairs)
 
     def _decode(self, filter_index: int, code: int) -> Status:
         status = self._decoded.get((filter_index, code))
@@ -262,6 +298,28 @@ class Diagnosis:
             status = decode_status(self._filters[filter_index], self._state, code)
             self._decoded[(filter_index, code)] = status
         return status
+
+
+def count_distinct(
+    filters: npt.NDArray[np.signedinteger[Any]], codes: npt.NDArray[np.signedinteger[Any]]
+) -> dict[tuple[int, int], int]:
+    """Distinct (filter, code) pairs among the rejected nodes, with how many nodes have each."""
+    if len(filters) and (filters == filters[0]).all() and (codes == codes[0]).all():
+        # The usual result for a pod that is too large.
+        return {(int(filters[0]), int(codes[0])): len(filters)} if filters[0] >= 0 else {}
+    rejected = np.flatnonzero(filters >= 0)
+    filters, codes = filters[rejected], codes[rejected]
+    distinct: dict[tuple[int, int], int] = {}
+    # Mostly there are few pairs: each is counted and taken out. Sorting pairs is far slower.
+    for _ in range(PAIRS_FEW):
+        if len(codes) == 0:
+            return distinct
+        pair = (int(filters[0]), int(codes[0]))
+        others = np.flatnonzero((filters != pair[0]) | (codes != pair[1]))
+        distinct[pair] = len(codes) - len(others)
+        filters, codes = filters[others], codes[others]
+    pairs: Iterable[tuple[int, int]] = zip(filters.tolist(), codes.tolist(), strict=True)
+    return distinct | Counter(pairs)
 
 
 def decode_status(plugin: FilterPlugin, state: CycleState, code: int) -> Status:

@@ -6,7 +6,7 @@ that raises or returns a wrong answer (`answers`) fails the attempt with a statu
 the framework's prefix; it never stops the scheduler.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -290,20 +290,31 @@ def run_filters_with_nominated(
     Only nominated pods of equal or higher priority are counted in. The pod must fit in both cases:
     nominated pods may come, or they may not.
     """
-    ahead = [
-        other for other in nominated if other.priority >= pod.priority and other.uid != pod.uid
-    ]
-    if ahead:
-        with_nominated, its_state = node.clone(), state.clone()
-        for other in ahead:
-            with_nominated.add_pod(other)
-            status = run_add_pod(profile, its_state, pod, other, node.row)
-            if status is not None:
-                return status
-        status = run_filters_on_one(profile, its_state, pod, with_nominated)
+    ahead = nominated_ahead(pod, nominated)
+    status = run_filters_with(profile, state, pod, node, ahead) if ahead else None
+    return status if status is not None else run_filters_on_one(profile, state, pod, node)
+
+
+def nominated_ahead(pod: PodInfo, nominated: Iterable[PodInfo]) -> list[PodInfo]:
+    """Those of the nominated pods that are counted in: of equal or higher priority."""
+    return [other for other in nominated if other.priority >= pod.priority and other.uid != pod.uid]
+
+
+def run_filters_with(
+    profile: Profile,
+    state: CycleState,
+    pod: PodInfo,
+    node: SimulatedNode,
+    others: Iterable[PodInfo],
+) -> Status | None:
+    """Filter one node with these pods counted in."""
+    with_others, its_state = node.clone(), state.clone()
+    for other in others:
+        with_others.add_pod(other)
+        status = run_add_pod(profile, its_state, pod, other, node.row)
         if status is not None:
             return status
-    return run_filters_on_one(profile, state, pod, node)
+    return run_filters_on_one(profile, its_state, pod, with_others)
 
 
 # --- PostFilter ---

@@ -1,5 +1,7 @@
 """One attempt that reuses the answers kept for the pod's frame, and for its shape if there are."""
 
+from typing import NoReturn
+
 import numpy as np
 
 from kubestow.api.pod_info import PodInfo
@@ -11,7 +13,7 @@ from kubestow.engine.equivalence.verdicts import FallBackToPlain, checked, merge
 from kubestow.engine.evaluation import PlainEvaluation
 from kubestow.errors import BudgetSpentError, SetAsideError
 from kubestow.framework.cycle_state import CycleState
-from kubestow.framework.diagnosis import PASSED
+from kubestow.framework.diagnosis import PASSED, Rejections, decode_status
 from kubestow.framework.faults import pass_on_exit
 from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
 from kubestow.framework.runner import (
@@ -22,13 +24,15 @@ from kubestow.framework.runner import (
     ScoreError,
     Scores,
     Verdicts,
+    code_of_one,
     filter_of,
     normalize_of,
     pre_filter_of,
+    run_filters_on_one,
     score_of,
 )
 from kubestow.framework.status import Code, Status
-from kubestow.index.nodes import Nodes, nodes_of
+from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
 
 
 class Kept:
@@ -98,6 +102,53 @@ class ReusingEvaluation:
         frame, record = self._fresh()
         return not frame.rejected_count and (record is None or not record.rejected_count)
 
+    def rejections(self) -> Rejections | None:
+        frame, record = self._fresh()
+        if record is None or frame.rejected_count:
+            return None
+        found = record.rejections()
+        if found is not None and self._filters:
+            # A filter that is asked counts where it comes before the one that rejects.
+            first = self._filters[0].filter_index
+            if any(first < filter_index for filter_index, _ in found.counts):
+                return None
+        return found
+
+    def status_on(self, row: int) -> Status | None:
+        """What is kept for other nodes is not brought up to date: once a node fits again after an
+        eviction, all of them would be scored."""
+        try:
+            self._frame.catch_up()
+            verdict = (PASSED, 0) if self._record is None else self._record.verdict_of(row)
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            self._give_up(error)
+        if verdict is None:
+            node = SimulatedNode(self._frame.snapshot, row)
+            return run_filters_on_one(self._frame.profile, self.state, self._pod, node)
+        return self._first_status(row, *verdict)
+
+    def _first_status(self, row: int, failed_by: int, code: int) -> Status | None:
+        """The status of the first filter to reject the node; `failed_by` is that of the record."""
+        frame = self._frame
+        if frame.rejected_count:
+            of_frame = int(frame.failed_by[row])
+            if of_frame != PASSED and (failed_by == PASSED or of_frame < failed_by):
+                failed_by, code = of_frame, int(frame.codes[row])
+        node = SimulatedNode(frame.snapshot, row) if self._filters else None
+        for step in self._filters:
+            if node is None or (failed_by != PASSED and failed_by < step.filter_index):
+                break
+            try:
+                found = code_of_one(step, self.state, self._pod, node)
+            except FilterError as error:
+                return error.status
+            if found:
+                failed_by, code = step.filter_index, found
+                break
+        if failed_by == PASSED:
+            return None
+        return decode_status(frame.profile.filter[failed_by], self.state, code)
+
     def depends_on_shape(self) -> bool:
         return self._record is not None and not self._filters and not self._steps.pre_filter
 
@@ -112,20 +163,19 @@ class ReusingEvaluation:
             self._frame.catch_up()
             if self._record is not None:
                 self._record.catch_up()
-        except (BudgetSpentError, SetAsideError):
-            self._spoil()  # As below, but asking again would take longer.
-            raise
         except BaseException as error:  # A fault in one plugin must not stop the scheduler.
-            pass_on_exit(error)
-            # Part of it may be of before the change: it is made again for the next pod.
-            self._spoil()
-            raise FallBackToPlain from error
+            self._give_up(error)
         self._is_fresh = True
 
-    def _spoil(self) -> None:
+    def _give_up(self, error: BaseException) -> NoReturn:
+        # Part of what is kept may be of before the change: it is made again for the next pod.
         self._frame.has_failed = True
         if self._record is not None:
             self._record.is_spoilt = True
+        if isinstance(error, BudgetSpentError | SetAsideError):
+            raise error  # Asking every plugin would only take longer.
+        pass_on_exit(error)
+        raise FallBackToPlain from error
 
     def pre_filter(self) -> PreFilterOutcome:
         if self._steps.pre_filter:

@@ -26,7 +26,7 @@ from kubestow.engine.equivalence.verdicts import (
     score_type,
 )
 from kubestow.framework.cycle_state import CycleState
-from kubestow.framework.diagnosis import PASSED
+from kubestow.framework.diagnosis import PASSED, Rejections
 from kubestow.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE
 from kubestow.framework.runner import Verdicts
 from kubestow.index.follow import Follower, Sources
@@ -49,6 +49,10 @@ class Record(Follower):
     is_spoilt        it has to be made again
     """
 
+    # The answer of `rejections`, and whether it has been found since the verdicts last changed.
+    _rejections: Rejections | None = None
+    _has_found_rejections = False
+
     def __init__(self, frame: FrameRecord, pod: PodInfo, state: CycleState) -> None:
         super().__init__(frame.snapshot.log, Depends.PODS)
         self.plan = frame.plan
@@ -66,9 +70,8 @@ class Record(Follower):
         row_scores = [(step.weight, step.row_form) for step in self._scores]
         self._row_filters = [(index, form(state)) for index, form in row_filters if form]
         self._row_scores = [(weight, form(state)) for weight, form in row_scores if form]
-        self._has_row_forms = len(self._row_filters) == len(row_filters) and len(
-            self._row_scores
-        ) == len(row_scores)
+        self._has_row_filters = len(self._row_filters) == len(row_filters)
+        self._has_row_forms = self._has_row_filters and len(self._row_scores) == len(row_scores)
         self._compute_all()
 
     def is_for(self, frame: FrameRecord) -> bool:
@@ -78,6 +81,29 @@ class Record(Follower):
             and (self.frame is None or self.frame is frame)
             and not self.is_spoilt
         )
+
+    def rejections(self) -> Rejections | None:
+        """The verdicts where no node fits; None if one does, or there are too many reasons."""
+        if self.rejected_count < len(self.failed_by):
+            return None
+        if not self._has_found_rejections:
+            self._rejections = Rejections.of(self.failed_by, self.codes)
+            self._has_found_rejections = True
+        return self._rejections
+
+    def verdict_of(self, row: int) -> tuple[int, int] | None:
+        """The index of the first filter to reject this node now, or PASSED, and its code.
+
+        None if not all filters have a form for one node. The rest of the record may be out of date.
+        """
+        if not self._has_row_filters:
+            return None
+        info = self._snapshot.node_infos[row]
+        for index, code_of in self._row_filters:
+            code = code_of(info)
+            if code:
+                return index, code
+        return PASSED, 0
 
     # --- following the snapshot ---
 
@@ -122,12 +148,13 @@ class Record(Follower):
         self._count()
 
     def _count(self) -> None:
+        self._has_found_rejections = False
         self.rejected_count = int(np.count_nonzero(self.failed_by != PASSED))
 
     def _recheck_rejected(self, rows: "array[int]", *, is_few: bool) -> None:
         """No node fitted before. Usually none does now, and then no scores are needed."""
         if is_few:
-            for row in rows:
+            for row in set(rows):
                 self._enter_verdict(row)
         else:
             changed = np.array(rows, np.intp)
@@ -157,7 +184,11 @@ class Record(Follower):
                 break
         if not code and not self.rejected_count:
             return
-        self.rejected_count += bool(code) - bool(self.failed_by[row] != PASSED)
+        before = self.failed_by[row]
+        if before == failed_by and self.codes[row] == code:
+            return
+        self._has_found_rejections = False
+        self.rejected_count += bool(code) - bool(before != PASSED)
         self.failed_by[row] = failed_by
         try:
             self.codes[row] = code
