@@ -28,6 +28,8 @@ START: Final = 4
 VALUE_COUNT: Final = 5
 
 NOT_STARTED: Final = 2**63 - 1
+# In place of the time until which an order depends on the current time: it never does.
+ALL_STARTED: Final = -2
 
 PodValues = tuple[int, int, int, int, int]
 
@@ -78,8 +80,8 @@ class PodsOfNode:
         # Negated priorities of the ranked pods, ascending.
         self._steps: list[int] = []
         # Until then the order depends on the current time: a pod that has not started counts as
-        # started now, and some pod has this later start time.
-        self._until_ns = -1
+        # started now, and some pod has this later start time. Known once they are ranked.
+        self._until_ns = ALL_STARTED
         # The last result, and its arguments.
         self._kept: Evictable | None = None
         self._priority = 0
@@ -102,13 +104,33 @@ class PodsOfNode:
             self._priority, self._budgets = priority, table
         return kept
 
+    def until_ns(self) -> int:
+        """`unstarted_until_ns` of all pods."""
+        if self._ranked is None:
+            self._rank()
+        return self._until_ns
+
     def _rank(self) -> Evictable:
-        ranked = self._ranked = Evictable.of(by_importance(self._info.pods, NOT_STARTED))
-        self._steps = [-pod.priority for pod in ranked.pods]
-        starts = {values[START] for values in ranked.values}
-        if NOT_STARTED in starts:
-            self._until_ns = max(starts - {NOT_STARTED}, default=-1)
-        return ranked
+        pods = self._info.pods
+        values = [_values_of(pod) for pod in pods]
+        keys = [(-each[PRIORITY], each[START]) for each in values]
+        order = sorted(range(len(pods)), key=keys.__getitem__)
+        self._steps = [keys[place][0] for place in order]
+        self._until_ns = unstarted_until_ns([each[START] for each in values])
+        self._ranked = Evictable(
+            tuple([pods[place] for place in order]), tuple([values[place] for place in order])
+        )
+        return self._ranked
+
+
+def unstarted_until_ns(starts: Sequence[int]) -> int:
+    """Until when the order of pods with these starts depends on the current time.
+
+    ALL_STARTED if each of them has a start; else the last of them, -1 if there is none.
+    """
+    if NOT_STARTED not in starts:
+        return ALL_STARTED
+    return max([start for start in starts if start != NOT_STARTED], default=-1)
 
 
 def lower_sums(nodes: Nodes, priority: int) -> IntArray:
@@ -143,8 +165,16 @@ def evictable_pods(
     nodes: Nodes, priority: int, budgets: BudgetTable | None, now_ns: int
 ) -> list[Evictable]:
     """Per node the pods of lower priority."""
-    pods: list[PodsOfNode] = nodes.tracked(_PODS, Depends.PODS, _pods_of_nodes).tolist()
-    return [on_node.below(priority, budgets, now_ns) for on_node in pods]
+    return [on_node.below(priority, budgets, now_ns) for on_node in _listed(nodes)]
+
+
+def unstarted_until(nodes: Nodes) -> IntArray:
+    """int64[node]: `unstarted_until_ns` of the pods on it."""
+    return np.array([on_node.until_ns() for on_node in _listed(nodes)], np.int64)
+
+
+def _listed(nodes: Nodes) -> list[PodsOfNode]:
+    return nodes.tracked(_PODS, Depends.PODS, _pods_of_nodes).tolist()
 
 
 def _split(evictable: Evictable, budgets: BudgetTable | None) -> Evictable:

@@ -5,7 +5,8 @@ first pod of every node is put back, then the second, and so on. Each step calls
 all nodes if it reads numbers only, and node by node otherwise (`filter_runner`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -99,8 +100,10 @@ class _Victims(NamedTuple):
 
     def without_values(self) -> "_VictimPods":
         """Only what is kept: the numbers of all pods would take most of the memory of a record."""
-        pods = [evictable.pods for evictable in self.slots.of_nodes]
-        return _VictimPods(self.rows, pods, self.mask, self.now_ns)
+        of_nodes = self.slots.of_nodes
+        places: dict[int, int] = {row: place for place, row in enumerate(self.rows.tolist())}
+        pods = [(evictable.pods, evictable.violating_count) for evictable in of_nodes]
+        return _VictimPods(places, pods, self.mask, self.now_ns)
 
     def ranks(self) -> IntArray:
         """int64[criterion, node], as `Candidate.ranks` has them."""
@@ -126,16 +129,20 @@ class _Victims(NamedTuple):
 
 
 class _VictimPods(NamedTuple):
-    rows: IntpArray
-    pods: Sequence[Sequence[PodInfo]]
+    """places   by row, the position in the others
+    pods     in the order in which they are reprieved, and how many would violate a budget"""
+
+    places: Mapping[int, int]
+    pods: Sequence[tuple[Sequence[PodInfo], int]]
     mask: BoolArray
     now_ns: int
 
     def of_row(self, row: int) -> Sequence[PodInfo]:
-        position = int((self.rows == row).argmax())
-        pods = self.pods[position]
-        victims = [pods[slot] for slot in self.mask[:, position].nonzero()[0].tolist()]
-        return by_importance(victims, self.now_ns)
+        position = self.places[row]
+        pods, violating_count = self.pods[position]
+        victims = [*compress(pods, self.mask[:, position].tolist())]
+        # Without the others, they are in order of importance already.
+        return by_importance(victims, self.now_ns) if violating_count else victims
 
 
 def _reprieve(inputs: TrialInputs, rows: IntpArray, runner: FilterRunner) -> _Victims:

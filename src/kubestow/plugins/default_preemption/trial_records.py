@@ -42,7 +42,12 @@ from kubestow.plugins.default_preemption.dry_run import (
     TrialInputs,
     TrialResults,
 )
-from kubestow.plugins.default_preemption.evictable import NOT_STARTED
+from kubestow.plugins.default_preemption.evictable import (
+    ALL_STARTED,
+    NOT_STARTED,
+    unstarted_until,
+    unstarted_until_ns,
+)
 from kubestow.plugins.default_preemption.filter_runner import FilterFault, codes_of, status_numbers
 from kubestow.plugins.default_preemption.filters import TrialFilter, TrialFilters
 from kubestow.plugins.default_preemption.many_nodes import ManyNodes, nominated_by_row
@@ -154,7 +159,7 @@ class TrialRecord(Follower):
         self.is_stale = np.ones(row_count, np.bool_)
         self.codes = np.zeros(row_count, np.int64)
         self._ranks = np.zeros((CRITERIA, row_count), np.int64)
-        self._victims_of: list[VictimsOf | None] = [None] * row_count
+        self._victims_of = np.empty(row_count, np.object_)
 
     def nodes_changed(self, rows: Sequence[int]) -> None:
         self._passing = self.by_numbers = None
@@ -169,8 +174,9 @@ class TrialRecord(Follower):
                 self._try_again(row, by_numbers)
 
     def _try_again(self, row: int, by_numbers: ByNumbers) -> None:
+        info = self._snapshot.node_infos[row]
         try:
-            found = by_numbers.try_node(row, self._snapshot.node_infos[row], self._now_ns)
+            found = by_numbers.try_node(row, info, self._now_ns)
         except BaseException as error:  # A fault in one plugin must not stop the scheduler.
             pass_on_exit(error)
             self._forget([row])  # The fault occurs again in the search, which reports it.
@@ -181,8 +187,9 @@ class TrialRecord(Follower):
         elif found.victims:
             self.codes[row] = 0
             self._ranks[:, row] = found.ranks(self._now_ns)
-            victims = found.victims
-            self._keep_candidate(row, int(self._ranks[YOUNGEST, row]), lambda _: victims)
+            self._victims_of[row] = {row: found.victims}.__getitem__
+            starts = [start_time_ns(pod.pod, NOT_STARTED) for pod in info.pods]
+            self._note_starts(np.array([row]), np.array([unstarted_until_ns(starts)]))
         else:
             self._forget([row])  # An error, which the search reports.
 
@@ -215,24 +222,18 @@ class TrialRecord(Follower):
             return
         candidates = rows[results.positions]
         self._ranks[:, candidates] = results.ranks
-        listed: list[int] = candidates.tolist()
-        youngest: list[int] = results.ranks[YOUNGEST].tolist()
-        for row, rank in zip(listed, youngest, strict=True):
-            self._keep_candidate(row, rank, results.victims_of)
+        self._victims_of[candidates] = results.victims_of
+        self._note_starts(candidates, unstarted_until(nodes_of(self._snapshot, candidates)))
 
-    def _keep_candidate(self, row: int, youngest: int, victims_of: VictimsOf) -> None:
-        self._victims_of[row] = victims_of
-        now_ns = self._now_ns
-        starts = [
-            start_time_ns(pod.pod, NOT_STARTED) for pod in self._snapshot.node_infos[row].pods
-        ]
-        if NOT_STARTED not in starts:
-            return
-        if any(now_ns <= start < NOT_STARTED for start in starts):
+    def _note_starts(self, candidates: IntpArray, until_ns: IntArray) -> None:
+        """`until_ns` as in `unstarted_until`."""
+        now_ns, youngest = self._now_ns, self._ranks[YOUNGEST]
+        is_dependent = until_ns >= now_ns
+        if np.count_nonzero(is_dependent):
             # Which of two pods counts as started first depends on the current time.
-            self._time_dependent.append(row)
-        elif youngest == -now_ns:
-            self._ranks[YOUNGEST, row] = _STARTS_NOW
+            self._time_dependent += candidates[is_dependent].tolist()
+        is_now = (until_ns != ALL_STARTED) & ~is_dependent & (youngest[candidates] == -now_ns)
+        youngest[candidates[is_now]] = _STARTS_NOW
 
     def note_faults(self, codes: IntArray) -> None:
         self._has_faults |= bool(codes.min(initial=0) < 0)
@@ -245,7 +246,7 @@ class TrialRecord(Follower):
         return ranks
 
     def victims_of(self, row: int) -> Sequence[PodInfo]:
-        victims_of = self._victims_of[row]
+        victims_of: VictimsOf | None = self._victims_of[row]
         assert victims_of is not None, row
         return victims_of(row)
 
