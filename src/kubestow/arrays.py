@@ -29,6 +29,25 @@ def row_numbers(rows: Rows) -> IntpArray:
     return np.arange(rows.start, rows.stop, dtype=np.intp) if isinstance(rows, slice) else rows
 
 
+def row_count(rows: Rows) -> int:
+    """How many rows these are; a slice must have both bounds."""
+    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+
+
+def rows_between(rows: Rows, first: int, end: int) -> Rows:
+    """The rows at these positions; a slice must have both bounds."""
+    if isinstance(rows, slice):
+        return slice(rows.start + first, rows.start + end)
+    return rows[first:end]
+
+
+def rows_at(rows: Rows, positions: IntpArray) -> IntpArray:
+    """The numbers of the rows at these positions."""
+    if isinstance(rows, slice):
+        return positions + rows.start if rows.start else positions
+    return rows[positions]
+
+
 def pick(values: list[T], rows: Rows) -> list[T]:
     """The entries of these rows, in their order."""
     return values[rows] if isinstance(rows, slice) else [values[row] for row in rows.tolist()]

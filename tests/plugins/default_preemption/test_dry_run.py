@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntpArray
+from kubestow.arrays import Rows, row_numbers
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.status import Code, Status
 from kubestow.plugins.default_preemption.dry_run import (
@@ -48,9 +48,9 @@ class Recorded:
         self.missing: list[int | None] = []
         self.statuses = StatusCodes()
 
-    def evaluate(self, rows: IntpArray, missing: int | None) -> TrialResults:
+    def evaluate(self, rows: Rows, missing: int | None) -> TrialResults:
         self.missing.append(missing)
-        rows = rows[: self._size]
+        rows = row_numbers(rows)[: self._size]
         codes = np.zeros(len(rows), np.int64)
         violations: list[int] = []
         for position, row in enumerate(rows.tolist()):
@@ -61,7 +61,7 @@ class Recorded:
                 violations.append(outcome)
         ranks = np.zeros((5, len(violations)), np.int64)
         ranks[0] = violations
-        return TrialResults.of(codes, ranks, lambda row: [VICTIM])
+        return TrialResults.of(rows, codes, ranks, lambda row: [VICTIM])
 
 
 def run(

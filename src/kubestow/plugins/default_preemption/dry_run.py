@@ -13,7 +13,15 @@ import numpy as np
 from kubestow.api.disruption import BudgetTable
 from kubestow.api.labels import join_errors
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import BoolArray, IntArray, IntpArray
+from kubestow.arrays import (
+    BoolArray,
+    IntArray,
+    IntpArray,
+    Rows,
+    row_count,
+    row_numbers,
+    rows_between,
+)
 from kubestow.cache.snapshot import Snapshot
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import fit_error_text
@@ -31,6 +39,8 @@ from kubestow.plugins.default_preemption.filters import TrialFilters
 
 NO_VICTIMS: Final = Status.unresolvable("No preemption victims found for incoming pod")
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+
+_NO_STATUSES: Final = StatusCodes()
 
 
 class Nominations(Protocol):
@@ -76,18 +86,24 @@ class TrialResults(NamedTuple):
     codes        int64[node]                   0 where evicting helps, else the evaluator's number
                                                of the status
     positions    intp[candidate]               where that is 0
+    rows         intp[candidate]               the nodes there
     ranks        int64[criterion, candidate]   of the nodes where it helps, see `candidates`
     victims_of   row → victims                 of the nodes where it helps
     """
 
     codes: IntArray
     positions: IntpArray
+    rows: IntpArray
     ranks: IntArray
     victims_of: VictimsOf
 
     @classmethod
-    def of(cls, codes: IntArray, ranks: IntArray, victims_of: VictimsOf) -> "TrialResults":
-        return cls(codes, (codes == 0).nonzero()[0], ranks, victims_of)
+    def of(
+        cls, tried: IntpArray, codes: IntArray, ranks: IntArray, victims_of: VictimsOf
+    ) -> "TrialResults":
+        """`tried` are the rows of the nodes that were tried, or more."""
+        positions = (codes == 0).nonzero()[0]
+        return cls(codes, positions, tried[positions], ranks, victims_of)
 
 
 class Evaluator(Protocol):
@@ -96,10 +112,11 @@ class Evaluator(Protocol):
         """The meaning of the codes of its results."""
         ...
 
-    def evaluate(self, rows: IntpArray, missing: int | None) -> TrialResults:
+    def evaluate(self, rows: Rows, missing: int | None) -> TrialResults:
         """Try some of these nodes in their order, at least the first.
 
-        As many as are expected to give `missing` candidates; all of them if that is None.
+        As many as are expected to give `missing` candidates; all of them if that is None. The
+        results are valid until nodes are tried for another pod.
         """
         ...
 
@@ -114,22 +131,26 @@ class DryRun:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._statuses = StatusCodes()
-        self._rows: list[IntpArray] = []
+        self._statuses = _NO_STATUSES
+        self._rows: list[Rows] = []
         self._codes: list[IntArray] = []
         self._clean = _Found()
         self._violating = _Found()
 
-    def search(self, evaluator: Evaluator, rows: IntpArray, wanted: int | None) -> None:
-        """Try the nodes until there are enough candidates; None means all of them."""
+    def search(self, evaluator: Evaluator, rows: Rows, wanted: int | None) -> bool:
+        """Try the nodes until there are enough candidates, and return whether there are.
+
+        None means all of them. A search may go on with other nodes.
+        """
         self._statuses = evaluator.statuses
-        start = 0
-        while start < len(rows):
-            results = evaluator.evaluate(rows[start:], self._missing(wanted))
-            is_done = self._take(rows[start : start + len(results.codes)], results, wanted)
-            if is_done:
-                return
+        start, count = 0, row_count(rows)
+        while start < count:
+            left = rows_between(rows, start, count) if start else rows
+            results = evaluator.evaluate(left, self._missing(wanted))
+            if self._take(left, results, wanted):
+                return True
             start += len(results.codes)
+        return False
 
     def candidates(self) -> Candidates:
         """Those that violate no budget first."""
@@ -146,7 +167,8 @@ class DryRun:
         return {
             names[row]: self._statuses.status_of(code)
             for rows, codes in zip(self._rows, self._codes, strict=True)
-            for row, code in zip(rows.tolist(), codes.tolist(), strict=True)
+            # Of the rows, only the first were tried.
+            for row, code in zip(row_numbers(rows).tolist(), codes.tolist(), strict=False)
             if code
         }
 
@@ -179,36 +201,40 @@ class DryRun:
         # There may be enough, but not one that violates no budget.
         return missing if missing > 0 else wanted
 
-    def _take(self, rows: IntpArray, results: TrialResults, wanted: int | None) -> bool:
+    def _take(self, rows: Rows, results: TrialResults, wanted: int | None) -> bool:
         """Keep the results up to the last candidate needed; return whether there are enough."""
-        codes, positions, ranks, victims_of = results
-        is_violating = ranks[VIOLATIONS] != 0
-        last = self._last_needed(is_violating, wanted)
+        codes, positions, found, ranks, victims_of = results
+        is_violating = None
+        if np.count_nonzero(ranks[VIOLATIONS]):
+            is_violating = ranks[VIOLATIONS] != 0
+        last = self._last_needed(len(found), is_violating, wanted)
         if last is not None:
-            end = int(positions[last]) + 1
-            rows, codes = rows[:end], codes[:end]
-            if last + 1 < len(positions):
-                positions, ranks = positions[: last + 1], ranks[:, : last + 1]
-                is_violating = is_violating[: last + 1]
+            codes = codes[: positions[last] + 1]
+            if last + 1 < len(found):
+                found, ranks = found[: last + 1], ranks[:, : last + 1]
+                is_violating = None if is_violating is None else is_violating[: last + 1]
         self._rows.append(rows)
         self._codes.append(codes)
-        found_rows = rows[positions]
-        if not np.count_nonzero(is_violating):
-            self._clean.add(found_rows, ranks, victims_of, wanted)
+        if is_violating is None:
+            self._clean.add(found, ranks, victims_of, wanted)
         else:
-            for found, mask in ((self._clean, ~is_violating), (self._violating, is_violating)):
-                found.add(found_rows[mask], ranks[:, mask], victims_of, wanted)
+            for kind, mask in ((self._clean, ~is_violating), (self._violating, is_violating)):
+                kind.add(found[mask], ranks[:, mask], victims_of, wanted)
         return last is not None
 
-    def _last_needed(self, is_violating: BoolArray, wanted: int | None) -> int | None:
-        """The index of the last candidate needed; None if even all of them are too few."""
-        clean_count = self._clean.count
-        total = clean_count + self._violating.count
-        if wanted is None or len(is_violating) == 0 or total + len(is_violating) < wanted:
+    def _last_needed(
+        self, count: int, is_violating: BoolArray | None, wanted: int | None
+    ) -> int | None:
+        """The index of the last candidate needed; None if even all of them are too few.
+
+        `is_violating` None means that none of them violates a budget.
+        """
+        total = self._clean.count + self._violating.count
+        if wanted is None or count == 0 or total + count < wanted:
             return None
         # Spec 08 A6: any number of candidates is too few while all of them violate budgets.
         first_clean = 0
-        if clean_count == 0:
+        if self._clean.count == 0 and is_violating is not None:
             first_clean = int(is_violating.argmin())
             if is_violating[first_clean]:
                 return None

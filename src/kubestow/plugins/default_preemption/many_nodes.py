@@ -13,7 +13,7 @@ import numpy as np
 
 from kubestow.api.importance import by_importance
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import BoolArray, IntArray, IntpArray
+from kubestow.arrays import BoolArray, IntArray, IntpArray, Rows, row_numbers
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.reuse import Reads
 from kubestow.framework.runner import run_add_pod, run_remove_pod
@@ -52,7 +52,8 @@ class ManyNodes:
         self.statuses = StatusCodes() if statuses is None else statuses
         self._is_per_node = any(trial_filter.reads is Reads.PODS for trial_filter in inputs.filters)
 
-    def evaluate(self, rows: IntpArray, missing: int | None) -> TrialResults:
+    def evaluate(self, rows: Rows, missing: int | None) -> TrialResults:
+        rows = row_numbers(rows)
         if missing is not None:
             tried = rows[: missing if self._is_per_node else SCREENED_MAX]
         else:
@@ -78,7 +79,7 @@ class ManyNodes:
             fitting = fitting[:missing]
             codes = codes[: fitting[-1] + 1]
         if len(fitting) == 0:
-            return TrialResults.of(codes, np.zeros((CRITERIA, 0), np.int64), _no_victims)
+            return TrialResults.of(rows, codes, np.zeros((CRITERIA, 0), np.int64), _no_victims)
         victims = _reprieve(inputs, rows[fitting], runner)
         ranks = victims.ranks()
         has_victims = victims.mask.any(axis=0)
@@ -87,7 +88,7 @@ class ManyNodes:
             for position in fitting[~has_victims].tolist():
                 name = inputs.snapshot.names[rows[position]]
                 codes[position] = statuses.code_of(no_victim_needed(name))
-        return TrialResults.of(codes, ranks, victims.without_values().of_row)
+        return TrialResults.of(rows, codes, ranks, victims.without_values().of_row)
 
 
 class _Victims(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 
 from kubestow.api.disruption import BudgetSplit
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntpArray
+from kubestow.arrays import Rows, row_numbers
 from kubestow.errors import CacheError, PluginError
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.runner import run_add_pod, run_filters_with_nominated, run_remove_pod
@@ -27,7 +27,8 @@ class OneNode:
         self._inputs = inputs
         self.statuses = StatusCodes() if statuses is None else statuses
 
-    def evaluate(self, rows: IntpArray, missing: int | None) -> TrialResults:
+    def evaluate(self, rows: Rows, missing: int | None) -> TrialResults:
+        rows = row_numbers(rows)
         if missing is not None:
             rows = rows[:1]
         codes = np.zeros(len(rows), np.int64)
@@ -41,7 +42,7 @@ class OneNode:
                 ranks.append(found.ranks(self._inputs.now_ns))
                 victims[row] = tuple(found.victims)
         table = np.array(ranks, np.int64).reshape(len(ranks), CRITERIA)
-        return TrialResults.of(codes, table.T, victims.__getitem__)
+        return TrialResults.of(rows, codes, table.T, victims.__getitem__)
 
 
 def select_victims(inputs: TrialInputs, row: int) -> Candidate | Status:

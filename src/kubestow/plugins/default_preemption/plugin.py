@@ -8,6 +8,7 @@ import numpy as np
 from kubestow.api.disruption import BudgetTable
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntpArray, Rows
 from kubestow.config.plugin_args import DefaultPreemptionArgs
 from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -244,9 +245,9 @@ class DefaultPreemption:
             self._args.min_candidate_nodes_absolute,
         )
         first = self._first_of(len(rows))
-        if first:
-            rows = np.roll(rows, -first)
-        dry_run.search(evaluator, rows, None if is_exhaustive else wanted)
+        for stretch in _stretches(rows, first, len(handle.snapshot)):
+            if dry_run.search(evaluator, stretch, None if is_exhaustive else wanted):
+                break
         return dry_run
 
     def _first_of(self, count: int) -> int:
@@ -264,6 +265,14 @@ class DefaultPreemption:
             self._budgets_version = budgets.version
             self._budgets = BudgetTable(budgets) if len(budgets) else None
         return self._budgets
+
+
+def _stretches(rows: IntpArray, first: int, node_count: int) -> list[Rows]:
+    """The rows beginning at that position, in stretches that are as long as possible."""
+    if len(rows) < node_count:
+        return [np.roll(rows, -first)] if first else [rows]
+    whole: list[Rows] = [slice(first, node_count), slice(0, first)]
+    return whole if first else whole[:1]
 
 
 def _never_helps(pod: Pod, old: object, new: object) -> Hint:

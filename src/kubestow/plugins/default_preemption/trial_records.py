@@ -24,7 +24,16 @@ import numpy as np
 from kubestow.api.disruption import BudgetTable
 from kubestow.api.importance import start_time_ns
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import BoolArray, IntArray, IntpArray
+from kubestow.arrays import (
+    BoolArray,
+    IntArray,
+    IntpArray,
+    Rows,
+    row_count,
+    row_numbers,
+    rows_at,
+    rows_between,
+)
 from kubestow.cache.change_log import Depends
 from kubestow.cache.numbering import numbered_max
 from kubestow.cache.snapshot import Snapshot
@@ -242,7 +251,7 @@ class TrialRecord(Follower):
         """int64[criterion, row of these], as of the last `prepare`."""
         ranks = self._ranks.take(rows, axis=1)
         youngest = ranks[YOUNGEST]
-        youngest[youngest == _STARTS_NOW] = -self._now_ns
+        np.putmask(youngest, youngest == _STARTS_NOW, -self._now_ns)
         return ranks
 
     def victims_of(self, row: int) -> Sequence[PodInfo]:
@@ -270,44 +279,39 @@ class RecordedTrials:
         nominated = nominated_by_row(inputs)
         self._nominated_rows = np.fromiter(nominated, np.intp) if nominated else None
 
-    def evaluate(self, rows: IntpArray, missing: int | None) -> TrialResults:
+    def evaluate(self, rows: Rows, missing: int | None) -> TrialResults:
         record = self._record
         fitting = self._fitting(rows, missing)
         if len(fitting) == missing:
             # The others are most likely not needed. If they are, they are tried again.
-            rows = rows[: fitting[-1] + 1]
-        codes = record.codes[rows]
-        per_pod = self._inputs.filters.per_pod
-        if per_pod:
-            try:
-                for trial_filter in per_pod:
-                    self._run_per_pod(trial_filter, rows, codes)
-            except FilterFault:
-                # One by one shows which node the filter fails on.
-                return OneNode(self._inputs, self.statuses).evaluate(rows, missing)
-            fitting = (codes == 0).nonzero()[0]
-        results = TrialResults(codes, fitting, record.ranks(rows[fitting]), record.victims_of)
-        return results if self._nominated_rows is None else self._with_nominated(rows, results)
+            rows = rows_between(rows, 0, int(fitting[-1]) + 1)
+        if self._inputs.filters.per_pod:
+            return self._with_nominated(rows, self._with_per_pod(row_numbers(rows), missing))
+        found = rows_at(rows, fitting)
+        results = TrialResults(
+            record.codes[rows], fitting, found, record.ranks(found), record.victims_of
+        )
+        return self._with_nominated(rows, results)
 
-    def _fitting(self, rows: IntpArray, missing: int | None) -> IntpArray:
+    def _fitting(self, rows: Rows, missing: int | None) -> IntpArray:
         """The positions of the first `missing` nodes that help, or all; none of them is stale."""
-        record = self._record
+        record, count = self._record, row_count(rows)
         # Most searches end where the previous one did.
-        within = rows if missing is None else rows[: record.reach + _AHEAD]
+        end = count if missing is None else min(record.reach + _AHEAD, count)
         while True:
             # Includes stale rows, which might help.
-            possible = (record.codes[within] == 0).nonzero()[0]
+            possible = (record.codes[rows_between(rows, 0, end)] == 0).nonzero()[0]
             fitting = possible[:missing]
-            if len(fitting) != missing and len(within) < len(rows):
-                within = rows
+            if len(fitting) != missing and end < count:
+                end = count
                 continue
-            needed = rows[fitting]
-            is_stale = record.is_stale[needed]
-            if not np.count_nonzero(is_stale):
-                record.reach = int(fitting[-1]) if len(fitting) else 0
+            last = int(fitting[-1]) if len(fitting) else 0
+            if not np.count_nonzero(record.is_stale[rows_between(rows, 0, last + 1)]):
+                record.reach = last
                 return fitting
-            needed = needed[is_stale]
-            ahead = rows[possible[len(fitting) :][:_FEW]]
+            needed = rows_at(rows, fitting)
+            needed = needed[record.is_stale[needed]]
+            ahead = rows_at(rows, possible[len(fitting) :][:_FEW])
             if len(needed) > _FEW:
                 self._try_many(rows, None if missing is None else len(needed))
             elif record.is_in_use and len(ahead) and record.is_stale[ahead].all():
@@ -318,9 +322,9 @@ class RecordedTrials:
                     needed, OneNode(self._reused_inputs(), self.statuses).evaluate(needed, None)
                 )
 
-    def _try_many(self, rows: IntpArray, wanted: int | None) -> None:
+    def _try_many(self, rows: Rows, wanted: int | None) -> None:
         """Try stale nodes in their order until `wanted` of them help, or all."""
-        stale = rows[self._record.is_stale[rows]]
+        stale = rows_at(rows, self._record.is_stale[rows].nonzero()[0])
         results = ManyNodes(self._reused_inputs(), self.statuses).evaluate(stale, wanted)
         self._record.keep(stale[: len(results.codes)], results)
 
@@ -337,6 +341,19 @@ class RecordedTrials:
             if record.by_numbers is None:
                 record.by_numbers = ByNumbers.of(self._reused, record.statuses)
         return self._reused
+
+    def _with_per_pod(self, rows: IntpArray, missing: int | None) -> TrialResults:
+        """What is kept, with the filters that are called for every pod."""
+        record = self._record
+        codes = record.codes[rows]
+        try:
+            for trial_filter in self._inputs.filters.per_pod:
+                self._run_per_pod(trial_filter, rows, codes)
+        except FilterFault:
+            # One by one shows which node the filter fails on.
+            return OneNode(self._inputs, self.statuses).evaluate(rows, missing)
+        ranks = record.ranks(rows[codes == 0])
+        return TrialResults.of(rows, codes, ranks, record.victims_of)
 
     def _run_per_pod(self, trial_filter: TrialFilter, rows: IntpArray, codes: IntArray) -> None:
         """Enter the failures of a filter that is called for every pod."""
@@ -373,13 +390,15 @@ class RecordedTrials:
                 return trial_filter.step.filter_index
         return len(self._inputs.profile.filter)  # All filters passed the node.
 
-    def _with_nominated(self, rows: IntpArray, results: TrialResults) -> TrialResults:
+    def _with_nominated(self, rows: Rows, results: TrialResults) -> TrialResults:
         """The same, with nodes that pods are nominated to tried in full."""
-        assert self._nominated_rows is not None
-        positions = np.flatnonzero(np.isin(rows, self._nominated_rows))
+        if self._nominated_rows is None:
+            return results
+        tried_so_far = row_numbers(rows)[: len(results.codes)]
+        positions = np.flatnonzero(np.isin(tried_so_far, self._nominated_rows))
         if len(positions) == 0:
             return results
-        tried = rows[positions]
+        tried = tried_so_far[positions]
         with_nominated = ManyNodes(self._inputs, self.statuses).evaluate(tried, None)
         self._record.note_faults(with_nominated.codes)
         codes = results.codes.copy()
@@ -392,4 +411,4 @@ class RecordedTrials:
         def victims_of(row: int) -> Sequence[PodInfo]:
             return with_nominated.victims_of(row) if row in rows_tried else results.victims_of(row)
 
-        return TrialResults.of(codes, ranks[:, codes == 0], victims_of)
+        return TrialResults.of(tried_so_far, codes, ranks[:, codes == 0], victims_of)
