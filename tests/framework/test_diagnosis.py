@@ -13,6 +13,7 @@ from kubestow.framework.diagnosis import (
     PASSED,
     UNKNOWN,
     Diagnosis,
+    Rejections,
     fit_error_text,
     sorted_reasons,
 )
@@ -275,3 +276,59 @@ def test_rows_are_grouped_by_what_is_said_of_them(
             expected.setdefault(status, []).append(row)
     groups = diagnosis.rows_by_status()
     assert [(status, rows.tolist()) for status, rows in groups] == list(expected.items())
+
+
+# --- no node fits ---
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(1, 2)), min_size=1, max_size=8))
+def test_kept_rejections_say_what_the_verdicts_say(verdicts: list[tuple[int, int]]) -> None:
+    tables = (
+        {1: UNSCHEDULABLE(CPU), 2: UNRESOLVABLE(CPU)},
+        {1: UNSCHEDULABLE(MEMORY), 2: UNSCHEDULABLE(CPU, MEMORY)},
+    )
+    expected = diagnosis_of(verdicts, *tables)
+    assert expected.note_rejecting_plugins() is None
+    rejections = Rejections.of(*np.array(verdicts, np.int64).T)
+    assert rejections is not None
+    for post_filter_message in ("", "preemption: no."):
+        kept = Diagnosis(expected.node_names, CycleState(), filters(*tables))
+        # The verdicts are on all nodes, so they replace earlier ones.
+        kept.set_explicit(0, UNSCHEDULABLE("x"))
+        assert kept.reject_all(rejections) is None
+        kept.post_filter_message = expected.post_filter_message = post_filter_message
+        assert kept.message() == expected.message()
+        assert kept.failed_count == expected.failed_count
+        assert kept.statuses() == expected.statuses()
+        assert kept.unschedulable_plugins == expected.unschedulable_plugins
+        assert kept.rejected_counts().tolist() == expected.rejected_counts().tolist()
+        for code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
+            assert kept.rows_with_code(code).tolist() == expected.rows_with_code(code).tolist()
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "is_kept"),
+    [
+        pytest.param([(0, code) for code in range(1, 17)], True, id="few"),
+        pytest.param([(0, code) for code in range(1, 18)], False, id="many-reasons"),
+        pytest.param([(0, 1), (0, -1)], False, id="a-filter-failed"),
+    ],
+)
+def test_few_rejections_without_errors_are_kept(
+    verdicts: list[tuple[int, int]], is_kept: bool
+) -> None:
+    found = Rejections.of(*np.array(verdicts, np.int64).T)
+    assert (found is not None) == is_kept
+
+
+def test_a_filter_that_cannot_say_why_is_asked_again() -> None:
+    answers = [Status.from_error(PluginError("broken")), UNSCHEDULABLE(CPU)]
+    plugin = make_plugin("F0", filter=lambda *_: None, filter_status=lambda _, code: answers.pop(0))
+    rejections = Rejections.of(np.array([0, 0]), np.array([1, 1]))
+    assert rejections is not None
+    errors = [
+        Diagnosis(["a", "b"], CycleState(), make_profile(plugin).filter).reject_all(rejections)
+        for _ in range(2)
+    ]
+    assert errors[0] is not None
+    assert errors[1] is None

@@ -9,8 +9,7 @@ declares (`framework.reuse`):
                     whose state follows pods that are added and removed
 """
 
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from kubestow.api.pod_info import PodInfo
@@ -43,36 +42,24 @@ class TrialFilter:
 
 
 class TrialFilters(tuple[TrialFilter, ...]):
-    """The filters of an attempt, in their order."""
+    """The filters of an attempt, in their order.
 
-    @cached_property
-    def follow_pods(self) -> bool:
-        """Whether the state changes in the simulation."""
-        return any(each.follows_pods for each in self)
+    follow_pods       whether the state changes in the simulation
+    reused            those whose verdicts are reused
+    per_pod           the others, which are called for every pod
+    allow_records     whether results for one pod hold for the next, but for filters that read no
+                      pods
+    read_all_of_pod   whether a reused verdict depends on more than the shape of the pod
+    """
 
-    @cached_property
-    def reused(self) -> "TrialFilters":
-        """Those whose verdicts are reused."""
-        return TrialFilters(each for each in self if each.is_reused)
-
-    @cached_property
-    def per_pod(self) -> "TrialFilters":
-        """Those called for every pod."""
-        return TrialFilters(each for each in self if not each.is_reused)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        return tuple(each.name for each in self)
-
-    @cached_property
-    def allow_records(self) -> bool:
-        """Whether results for one pod hold for the next, but for what does not depend on pods."""
-        return all(each.reads is Reads.NODE for each in self.per_pod)
-
-    @cached_property
-    def read_all_of_pod(self) -> bool:
-        """Whether a reused verdict depends on more than the shape of the pod."""
-        return any(each.step.reuse.pod is PodReads.ALL for each in self.reused)
+    def __init__(self, filters: Iterable[TrialFilter]) -> None:
+        """`filters` are those of the tuple."""
+        self.follow_pods = any(each.follows_pods for each in self)
+        self.reused = tuple(each for each in self if each.is_reused)
+        self.per_pod = tuple(each for each in self if not each.is_reused)
+        self.reused_names = tuple(each.name for each in self.reused)
+        self.allow_records = all(each.reads is Reads.NODE for each in self.per_pod)
+        self.read_all_of_pod = any(each.step.reuse.pod is PodReads.ALL for each in self.reused)
 
 
 # Gives the form in which a filter takes part in an attempt, where that differs between pods.

@@ -126,7 +126,7 @@ class TrialRecord(Follower):
     def __init__(self, inputs: TrialInputs) -> None:
         super().__init__(inputs.snapshot.log, Depends.PODS)
         self._snapshot: Snapshot = inputs.snapshot
-        self._filters = inputs.filters.reused.names
+        self._filters = inputs.filters.reused_names
         self._now_ns = inputs.now_ns
         # Whether a filter failed on some node, rather than reject it.
         self._has_faults = False
@@ -139,12 +139,12 @@ class TrialRecord(Follower):
 
     def is_valid(self, inputs: TrialInputs) -> bool:
         return (
-            inputs.filters.reused.names == self._filters
+            inputs.filters.reused_names == self._filters
             and inputs.snapshot is self._snapshot
             # Error texts are unbounded, so a record that has some is dropped.
             and not self._has_faults
             # Reasons may contain changing values, such as a load or a date.
-            and len(self.statuses) <= numbered_max(len(self._snapshot))
+            and len(self.statuses) <= self._statuses_max
             # After a clock was set back, other pods are the ones that start in the future.
             and inputs.now_ns >= self._now_ns
         )
@@ -160,6 +160,7 @@ class TrialRecord(Follower):
 
     def rows_moved(self, sources: Sources | None) -> None:
         row_count = len(self._snapshot)
+        self._statuses_max = numbered_max(row_count)
         self.by_numbers: ByNumbers | None = None
         # Filters that pass every node; None until called, and when a Node has changed.
         self._passing: frozenset[str] | None = None
@@ -332,11 +333,11 @@ class RecordedTrials:
         """The trial without what depends on the single pod: the same for all pods of the shape."""
         if self._reused is None:
             inputs, record = self._inputs, self._record
-            reused, per_pod = inputs.filters.reused, inputs.filters.per_pod
+            reused = inputs.filters.reused
             passing = record.passing_everywhere(inputs, reused)
             filters = TrialFilters(each for each in reused if each.name not in passing)
             state = inputs.state.shallow_copy()
-            state.skip_filter.update(passing, per_pod.names)
+            state.skip_filter.update(passing, (each.name for each in inputs.filters.per_pod))
             self._reused = inputs._replace(state=state, filters=filters, nominator=NO_NOMINATIONS)
             if record.by_numbers is None:
                 record.by_numbers = ByNumbers.of(self._reused, record.statuses)
