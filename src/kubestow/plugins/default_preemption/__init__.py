@@ -3,7 +3,8 @@
     eligibility ─► dry run: which nodes, which victims ─► extenders ─► pick one ─► executor evicts
                      ├── one_node        exactly, on a simulated node
                      ├── many_nodes      the same for many nodes in step
-                     └── trial_records   results of these two, reused for pods of the same shape
+                     ├── by_numbers      the same for one node that changed, without a copy of it
+                     └── trial_records   results of these, reused for pods of the same shape
 
 `filters`: what each filter reads. `evictable`: the pods of a node in order of importance.
 `reduced_nodes`: a view of many nodes without these pods. `filter_runner`: filters on that view.

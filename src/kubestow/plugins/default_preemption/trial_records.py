@@ -5,6 +5,7 @@ on the pod's shape and the node alone, so does the trial: its result is kept per
 and computed again only for nodes that changed.
 
     stale rows       computed when a search reaches them      `one_node`, `many_nodes`
+    changed rows     a few are computed again at once         `by_numbers`
     kept rows        read
     nominated rows   computed for every pod, never kept: the pods nominated to a node are not part
                      of the node
