@@ -52,7 +52,7 @@ class TrialFilters(tuple[TrialFilter, ...]):
     read_all_of_pod   whether a reused verdict depends on more than the shape of the pod
     """
 
-    def __init__(self, filters: Iterable[TrialFilter]) -> None:
+    def __init__(self, filters: Iterable[TrialFilter] = (), /) -> None:
         """`filters` are those of the tuple."""
         self.follow_pods = any(each.follows_pods for each in self)
         self.reused = tuple(each for each in self if each.is_reused)
