@@ -4,6 +4,8 @@ import pytest
 
 from kubestow.api.pod import (
     Affinity,
+    AzureDisk,
+    NamedSource,
     PersistentVolumeClaimSource,
     Pod,
     PodAffinity,
@@ -16,6 +18,7 @@ from kubestow.api.ports import HostPort
 from kubestow.cache.node_info import NodeInfo
 from kubestow.errors import CacheError
 from kubestow.testing import make_container, make_node, make_pod
+from kubestow.testing.storage import make_ephemeral_volume
 
 GPU = "example.com/gpu"
 TERM = PodAffinityTerm(topology_key="zone")
@@ -184,6 +187,28 @@ def test_1_4_5_a_claim_counts_once_per_volume() -> None:
     assert info.pvc_ref_counts == {"ns/data": 2}
     info.remove_pod(pod)
     assert info.pvc_ref_counts == {}
+
+
+def claim_volume(name: str) -> Volume:
+    return Volume(persistent_volume_claim=PersistentVolumeClaimSource(claim_name=name))
+
+
+@pytest.mark.parametrize(
+    ("volume", "counts"),
+    [
+        pytest.param(claim_volume("data"), 0, id="claim"),
+        pytest.param(claim_volume(""), 1, id="claim-without-name"),
+        pytest.param(make_ephemeral_volume(), 1, id="ephemeral"),
+        pytest.param(Volume(secret=NamedSource()), 0, id="secret"),
+        pytest.param(Volume(azure_disk=AzureDisk(disk_uri="u")), 1, id="in-tree-disk"),
+    ],
+)
+def test_volumes_that_name_no_claim_are_counted(volume: Volume, counts: int) -> None:
+    pods = [make_pod(name, volumes=[volume]) for name in ("a", "b")]
+    info = info_with(*pods)
+    assert info.unclaimed_volumes == info.clone().unclaimed_volumes == 2 * counts
+    info.remove_pod(pods[0])
+    assert info.unclaimed_volumes == counts
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from kubestow.api.declared_features import known_features
 from kubestow.api.node import Node
-from kubestow.api.pod import Pod, is_terminating
+from kubestow.api.pod import Pod, attaches_unclaimed, is_terminating
 from kubestow.api.pod_info import PodClass, PodInfo
 from kubestow.api.ports import UsedPorts
 from kubestow.api.quantity import wrap_int64
@@ -36,7 +36,8 @@ class NodeInfo:
     `pods` is ordered; removal swaps the last pod into the gap, as upstream does, because preemption
     lists victims in this order. `class_counts` counts pods by (namespace, labels): selectors are
     evaluated per class, never per pod. `live_class_counts` leaves out pods being deleted.
-    `term_counts` counts the affinity terms the pods own.
+    `term_counts` counts the affinity terms the pods own, `unclaimed_volumes` their volumes that a
+    driver may attach without a named claim.
     """
 
     __slots__ = (
@@ -57,6 +58,7 @@ class NodeInfo:
         "pvc_ref_counts",
         "requested",
         "term_counts",
+        "unclaimed_volumes",
         "used_ports",
     )
 
@@ -74,6 +76,7 @@ class NodeInfo:
         self.allocatable = Resources()
         self.image_states: dict[str, ImageRecord] = {}
         self.pvc_ref_counts: dict[str, int] = {}
+        self.unclaimed_volumes = 0
         self.class_counts: dict[PodClass, int] = {}
         self.live_class_counts: dict[PodClass, int] = {}
         self.term_counts: dict[OwnedTerm, int] = {}
@@ -173,6 +176,7 @@ class NodeInfo:
         copy.allocatable = self.allocatable
         copy.image_states = self.image_states
         copy.pvc_ref_counts = self.pvc_ref_counts.copy()
+        copy.unclaimed_volumes = self.unclaimed_volumes
         copy.class_counts = self.class_counts.copy()
         copy.live_class_counts = self.live_class_counts.copy()
         copy.term_counts = self.term_counts.copy()
@@ -209,8 +213,11 @@ class NodeInfo:
                 self.used_ports.add(port)
             else:
                 self.used_ports.remove(port)
-        for key in pod.pvc_keys:
-            _add_count(self.pvc_ref_counts, key, sign)
+        volumes = pod.pod.spec.volumes
+        if volumes:
+            for key in pod.pvc_keys:
+                _add_count(self.pvc_ref_counts, key, sign)
+            self.unclaimed_volumes += sign * sum(map(attaches_unclaimed, volumes))
         _add_count(self.class_counts, pod.pod_class, sign)
         if not is_terminating(pod.pod):
             _add_count(self.live_class_counts, pod.pod_class, sign)

@@ -48,6 +48,9 @@ class Reuse(NamedTuple):
     version        differs from its last value whenever `unless` may answer differently; called in
                    every cycle
     ignores_pods   attempts in which the filter reads no pods although `filter` allows it
+    passes         attempts in which every node of the snapshot passes the filter, as far as can be
+                   said without looking at single nodes; asked after PreFilter. The filter is then
+                   not called
     per_node       the work is done node by node, so nodes that an earlier filter rejected are left
                    out
     """
@@ -59,6 +62,7 @@ class Reuse(NamedTuple):
     unless: Callable[[PodInfo], bool] | None = None
     version: Callable[[], Hashable] | None = None
     ignores_pods: Callable[[CycleState, PodInfo], bool] | None = None
+    passes: Callable[[CycleState, PodInfo], bool] | None = None
     per_node: bool = False
 
 

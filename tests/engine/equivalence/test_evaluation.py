@@ -457,6 +457,52 @@ def test_a_plugin_that_fails_at_reuse_is_asked_plainly(where: str) -> None:
         cache.assume_pod(pod.assigned_to(decision.node_name))
 
 
+class KnownToPass:
+    """A filter that is asked for each pod, and may say that it is known to pass every node."""
+
+    name = "KnownToPass"
+
+    def __init__(self, answer: bool | Exception) -> None:
+        self._answer = answer
+        self.asked_count = 0
+        self.reuse = Reuse(filter=Reads.PODS, unless=lambda pod: True, passes=self._passes)
+
+    def filter(self, state: Any, pod: PodInfo, nodes: Any) -> None:
+        self.asked_count += 1
+
+    def filter_status(self, state: Any, code: int) -> Status:
+        raise AssertionError(code)
+
+    def _passes(self, state: Any, pod: PodInfo) -> bool:
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_asked"),
+    [
+        pytest.param(True, False, id="passes"),
+        pytest.param(False, True, id="unknown"),
+        pytest.param(ValueError("no answer today"), True, id="fails"),
+    ],
+)
+def test_a_filter_known_to_pass_every_node_is_not_asked(
+    answer: bool | Exception, is_asked: bool
+) -> None:
+    cache, side = Cache(), Side(reuses_answers=True)
+    for number in range(4):
+        cache.add_node(new_node(number, number))
+    profile, plugin = side.profile, cast(Any, KnownToPass(answer))
+    profile.plugins = {**profile.plugins, plugin.name: plugin}
+    profile.filter_steps.append(FilterStep(len(profile.filter), plugin.name, plugin, plugin.reuse))
+    side.decide(cache, new_pod(0, 0))
+    side.decide(cache, new_pod(0, 1))
+    before = plugin.asked_count
+    assert side.decide(cache, new_pod(0, 2)).is_scheduled
+    assert (plugin.asked_count > before) is is_asked
+
+
 class CountsCalls(NodeFilter, NodeScore):
     """A user's plugin that records the nodes it is called for."""
 

@@ -103,10 +103,24 @@ class ReusingEvaluation:
                 raise FallBackToPlain
             skipped.add(name)
         self._filters = [step for step in steps.filter if step.name not in skipped]
+        if self._filters:
+            self._leave_out_passing()
         if frame.restriction is None:
             return UNRESTRICTED
         plugin_name, restriction = frame.restriction
         return PreFilterOutcome(restriction.node_names, None, (plugin_name,))
+
+    def _leave_out_passing(self) -> None:
+        """Do not ask the filters that are known to pass every node."""
+        try:
+            self._filters = [
+                step
+                for step in self._filters
+                if step.reuse.passes is None or not step.reuse.passes(self.state, self._pod)
+            ]
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            pass_on_exit(error)
+            raise FallBackToPlain from error
 
     def verdicts(self, rows: Rows) -> Verdicts:
         if not self._filters:

@@ -48,12 +48,17 @@ class PodClaims(NamedTuple):
 
 
 class _Attempt:
-    """What is kept from PreFilter on; all simulations of the attempt share it (spec 07 §8)."""
+    """What is kept from PreFilter on; all simulations of the attempt share it (spec 07 §8).
 
-    __slots__ = ("all_bound", "reservations", "search")
+    `bound_version` is the version of the claims at which all claims of the pod were bound; -1 if
+    they were not.
+    """
 
-    def __init__(self, search: VolumeSearch | None) -> None:
+    __slots__ = ("all_bound", "bound_version", "reservations", "search")
+
+    def __init__(self, search: VolumeSearch | None, bound_version: int = -1) -> None:
         self.search = search
+        self.bound_version = bound_version
         self.all_bound = False
         self.reservations: dict[str, Reservation] = {}
 
@@ -61,17 +66,18 @@ class _Attempt:
 class VolumeBinding:
     name: ClassVar[str] = "VolumeBinding"
     args_type: ClassVar[type[PluginArgs] | None] = VolumeBindingArgs
-    # Which volumes a node reaches does not depend on the pods on it. With local disks the work is
-    # done node by node.
-    reuse: ClassVar[Reuse] = Reuse(
-        filter=Reads.NODE,
-        score=Reads.PODS,
-        pod=PodReads.SPEC,
-        unless=PodInfo.mounts_storage,
-        per_node=True,
-    )
 
     def __init__(self, args: VolumeBindingArgs | None, handle: Handle) -> None:
+        # Which volumes a node reaches does not depend on the pods on it. With local disks the work
+        # is done node by node.
+        self.reuse = Reuse(
+            filter=Reads.NODE,
+            score=Reads.PODS,
+            pod=PodReads.SPEC,
+            unless=PodInfo.mounts_storage,
+            passes=self._passes_everywhere,
+            per_node=True,
+        )
         args = args or VolumeBindingArgs()
         if args.bind_timeout_seconds < 0:
             raise ConfigError("invalid BindTimeoutSeconds, should not be a negative value")
@@ -120,8 +126,13 @@ class VolumeBinding:
         if claims.immediate:
             return Status.unresolvable(UNBOUND_IMMEDIATE)
         search = VolumeSearch(claims.bound, claims.delayed, self._sources)
-        state.write(self.name, _Attempt(search))
+        bound_version = -1 if claims.delayed else self._claims.version
+        state.write(self.name, _Attempt(search, bound_version))
         return None
+
+    def _passes_everywhere(self, state: CycleState, pod: PodInfo) -> bool:
+        search = self._attempt(state).search
+        return search is None or search.passes_everywhere()
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         search = self._attempt(state).search
@@ -154,7 +165,11 @@ class VolumeBinding:
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         attempt = self._attempt(state)
         plan = None if attempt.search is None else attempt.search.plan_for(node_name)
-        attempt.all_bound = plan is None or self._are_all_bound(pod.pod)
+        attempt.all_bound = (
+            plan is None
+            or attempt.bound_version == self._claims.version
+            or self._are_all_bound(pod.pod)
+        )
         if plan is None or attempt.all_bound:
             return None
         try:
