@@ -14,6 +14,7 @@ from kubestow.framework.diagnosis import PASSED
 from kubestow.framework.faults import pass_on_exit
 from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
 from kubestow.framework.profile import FilterStep
+from kubestow.framework.reuse import Condition
 from kubestow.framework.runner import (
     UNRESTRICTED,
     FilterError,
@@ -57,10 +58,7 @@ class ReusingEvaluation:
         self._frame.seen_share = share
 
     def passes_everywhere(self) -> bool:
-        if self._filters:
-            return False
-        frame, record = self._fresh()
-        return not frame.rejected_count and (record is None or not record.rejected_count)
+        return not self._filters and not self._rejects_some()
 
     def depends_on_shape(self) -> bool:
         return self._record is not None and not self._filters and not self._steps.pre_filter
@@ -104,20 +102,16 @@ class ReusingEvaluation:
             skipped.add(name)
         self._filters = [step for step in steps.filter if step.name not in skipped]
         if self._filters:
-            self._leave_out_passing()
+            self._filters = [step for step in self._filters if not self._holds(step.reuse.passes)]
         if frame.restriction is None:
             return UNRESTRICTED
         plugin_name, restriction = frame.restriction
         return PreFilterOutcome(restriction.node_names, None, (plugin_name,))
 
-    def _leave_out_passing(self) -> None:
-        """Do not ask the filters that are known to pass every node."""
+    def _holds(self, condition: Condition | None) -> bool:
+        """Whether what a plugin declares for some attempts is true of this one."""
         try:
-            self._filters = [
-                step
-                for step in self._filters
-                if step.reuse.passes is None or not step.reuse.passes(self.state, self._pod)
-            ]
+            return condition is not None and condition(self.state, self._pod)
         except BaseException as error:  # A fault in one plugin must not stop the scheduler.
             pass_on_exit(error)
             raise FallBackToPlain from error
@@ -128,10 +122,11 @@ class ReusingEvaluation:
         failed_by, codes = self._kept_verdicts(rows)
         failed_by, codes = failed_by.astype(np.int64), codes.astype(np.int64)
         nodes = nodes_of(self._frame.snapshot, rows)
+        are_some_rejected = self._rejects_some()
         for step in self._filters:
             # Only where no earlier filter has rejected the node already.
             positions = None
-            if step.reuse.per_node:
+            if step.reuse.per_node and are_some_rejected:
                 positions = np.flatnonzero((failed_by == PASSED) | (failed_by > step.filter_index))
             asked = nodes if positions is None else nodes.subset(positions)
             try:
@@ -139,8 +134,14 @@ class ReusingEvaluation:
             except FilterError as error:
                 raise FallBackToPlain from error
             if found is not None:
+                are_some_rejected = True
                 override(failed_by, codes, found, step.filter_index, positions)
         return Verdicts(failed_by, codes)
+
+    def _rejects_some(self) -> bool:
+        """Whether some node is rejected by what is kept."""
+        frame, record = self._fresh()
+        return bool(frame.rejected_count or (record is not None and record.rejected_count))
 
     def _kept_verdicts(self, rows: Rows) -> Verdicts:
         """The verdicts that are kept; of a slice, the kept arrays themselves where possible."""
@@ -183,7 +184,7 @@ class ReusingEvaluation:
     def _add_asked(self, total: IntArray, nodes: Nodes) -> None:
         state = self.state
         for step in self._steps.score:
-            if step.name not in state.skip_score:
+            if step.name not in state.skip_score and not self._holds(step.reuse.scores_nothing):
                 raw = score_of(step, state, self._pod, nodes)
                 total += checked(normalize_of(step, state, self._pod, raw)) * step.weight
 

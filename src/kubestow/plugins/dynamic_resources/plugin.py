@@ -46,16 +46,18 @@ def _may_ask_for_devices(pod: PodInfo) -> bool:
 class DynamicResources:
     name: ClassVar[str] = "DynamicResources"
     args_type: ClassVar[type[DynamicResourcesArgs]] = DynamicResourcesArgs
-    # What a claim gets does not depend on the pods of a node; pods without claims pass everywhere.
-    reuse: ClassVar[Reuse] = Reuse(
-        filter=Reads.NODE,
-        score=Reads.NODE,
-        pod=PodReads.SPEC,
-        unless=_may_ask_for_devices,
-        per_node=True,
-    )
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
+        # What a claim gets does not depend on the pods of a node; pods without claims pass
+        # everywhere.
+        self.reuse = Reuse(
+            filter=Reads.NODE,
+            score=Reads.NODE,
+            pod=PodReads.SPEC,
+            unless=_may_ask_for_devices,
+            scores_nothing=self._scores_nothing,
+            per_node=True,
+        )
         gates, clock = handle.feature_gates, handle.clock
         known = KnownDevices.of(handle.objects, gates)
         binding_timeout_ns = _binding_timeout_ns(args, gates)
@@ -159,12 +161,17 @@ class DynamicResources:
     # --- scoring ---
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
+        if self._scores_nothing(state, pod):
+            return 0
+        return self._filter.scores(state.read(self.name), pod.pod, nodes)
+
+    def _scores_nothing(self, state: CycleState, pod: PodInfo) -> bool:
         attempt: Attempt | None = state.get(self.name)
-        if attempt is None or not self._scores_alternatives:
-            return 0
-        if not any(map(_has_alternatives, attempt.claims)):
-            return 0
-        return self._filter.scores(attempt, pod.pod, nodes)
+        return (
+            attempt is None
+            or not self._scores_alternatives
+            or not any(map(_has_alternatives, attempt.claims))
+        )
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         best = int(scores.max()) if len(scores) else 0
