@@ -80,13 +80,13 @@ class ClaimBinder:
 
     def _found(self, attempt: Attempt, node_name: str) -> TakenDevices | None:
         """What Filter found for this node; None if it found nothing."""
-        allocations = allocations_on(attempt, node_name)
+        found = attempt.allocations.get(node_name)
+        allocations = allocations_on(attempt, found)
         if not allocations:
             return None
         claims = {index: attempt.claims[index] for index in attempt.unallocated}
         mappings: Mappings = ()
         if attempt.searched:
-            found = attempt.allocations.get(node_name)
             assert found is not None, node_name
             claims |= dict(zip(attempt.searched, found.claims, strict=True))
             mappings = found.mappings

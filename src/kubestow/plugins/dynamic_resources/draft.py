@@ -85,7 +85,7 @@ class Fitness:
 
     def is_free(self, plan: RequestPlan, published: PublishedDevice) -> bool:
         """Whether no other pod has the device for itself, or that does not matter."""
-        return plan.admin_access or not self.allocated.is_dedicated(published.id)
+        return plan.admin_access or published.id not in self.allocated.dedicated
 
     def tolerates(self, plan: RequestPlan, published: PublishedDevice) -> bool:
         taints = published.device.taints
@@ -140,6 +140,7 @@ class Draft:
         self.picks: list[list[Pick]] = [[] for _ in constraints]
         self._fitness = fitness
         self._constraints = constraints
+        self._dedicated = fitness.allocated.dedicated
         # Device → indices of the claims that have it for themselves.
         self._takers: dict[PublishedDevice, set[int]] = {}
         self._shares: dict[PublishedDevice, _Shares] = {}
@@ -154,9 +155,13 @@ class Draft:
         a required device would violate a constraint.
         """
         published, pool = device
-        fitness = self._fitness
-        if self._is_taken(claim_index, plan, published):
+        takers = self._takers.get(published)
+        if plan.admin_access:
+            if takers is not None and claim_index in takers:
+                return None
+        elif takers is not None or published.id in self._dedicated:
             return None
+        fitness = self._fitness
         if not is_required and not (
             fitness.is_selectable(plan, published) and self._has_capacity(plan, published)
         ):
@@ -202,12 +207,6 @@ class Draft:
             None if takers is None else frozenset(takers),
             None if shares is None else frozenset(shares.consumed.items()),
         )
-
-    def _is_taken(self, claim_index: int, plan: RequestPlan, published: PublishedDevice) -> bool:
-        takers = self._takers.get(published)
-        if plan.admin_access:
-            return takers is not None and claim_index in takers
-        return takers is not None or not self._fitness.is_free(plan, published)
 
     def _has_capacity(self, plan: RequestPlan, published: PublishedDevice) -> bool:
         shares = self._shares.get(published)
