@@ -49,7 +49,7 @@ _CONTENTS: Final[WeakValueDictionary[bytes, DeviceContent]] = WeakValueDictionar
 class PublishedDevice:
     """One device, with what was computed for it."""
 
-    __slots__ = ("_content", "device", "id", "of", "pool", "reach")
+    __slots__ = ("_content", "device", "id", "is_taken_as_whole", "of", "pool", "reach")
 
     def __init__(self, device: Device, of: "PublishedSlice") -> None:
         self.device = device
@@ -58,6 +58,10 @@ class PublishedDevice:
         self.id: DeviceId = (*of.pool, device.name)
         # Only used with per-device node selection.
         self.reach = Reach(device.node_name, device.all_nodes, device.node_selector)
+        # Whether a request that names no capacities takes all that there is of each.
+        self.is_taken_as_whole = all(
+            [capacity.request_policy is None for capacity in device.capacity.values()]
+        )
         self._content: DeviceContent | None = None
 
     @property

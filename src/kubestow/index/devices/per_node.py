@@ -113,8 +113,9 @@ class KeptPerNode(Follower):
         self.is_known[:] = False
 
     def nodes_changed(self, rows: "array[int]") -> None:
-        slots = np.array(rows, np.intp)
-        self.is_known[slots[slots < len(self.is_known)]] = False
+        for slot in rows:
+            if slot < len(self.is_known):
+                self.is_known[slot] = False
 
     def _grow(self, size: int) -> None:
         """Extend all other arrays to `size` slots."""

@@ -97,6 +97,8 @@ class ClaimBinder:
         return TakenDevices(claims, results, mappings)
 
     def _share_ids(self, claim: ResourceClaim, allocation: ClaimAllocation) -> list[str]:
+        if not allocation.shared:
+            return []
         seed = f"{claim.metadata.uid} {self._clock.now_ns()}"
         return [str(uuid5(NAMESPACE_OID, f"{seed} {index}")) for index in allocation.shared]
 

@@ -76,12 +76,11 @@ class Fitness:
     def has_capacity(
         self, plan: RequestPlan, published: PublishedDevice, attempted: Consumed
     ) -> bool:
-        if not published.device.capacity and not plan.capacity:
+        consumed = self.allocated.consumed(published.id)
+        if not plan.capacity and published.is_taken_as_whole and not consumed and not attempted:
             return True
         amounts = self.amounts(plan, published)
-        return amounts is not None and is_enough(
-            published, amounts, self.allocated.consumed(published.id), attempted
-        )
+        return amounts is not None and is_enough(published, amounts, consumed, attempted)
 
     def is_free(self, plan: RequestPlan, published: PublishedDevice) -> bool:
         """Whether no other pod has the device for itself, or that does not matter."""

@@ -47,7 +47,7 @@ def make_allocation(
     )
     selector = _node_selector(plan, choice.picks, node_name, binds=not features.is_basic)
     allocation = AllocationResult(devices=devices, node_selector=selector)
-    shared = tuple(index for index, pick in enumerate(choice.picks) if pick.taken is not None)
+    shared = tuple([index for index, pick in enumerate(choice.picks) if pick.taken is not None])
     return ClaimAllocation(allocation, shared)
 
 

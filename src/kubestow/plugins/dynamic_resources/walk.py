@@ -92,8 +92,10 @@ class Walk:
         return [
             Choice(
                 tuple(
-                    chosen.get((claim_index, request_index), entry.plans[0])
-                    for request_index, entry in enumerate(claim.requests)
+                    [
+                        chosen.get((claim_index, request_index), entry.plans[0])
+                        for request_index, entry in enumerate(claim.requests)
+                    ]
                 ),
                 tuple(self.draft.picks[claim_index]),
             )
