@@ -115,7 +115,7 @@ class DynamicResources:
         # Written first: PostFilter has to distinguish an attempt without claims from one that was
         # rejected before this.
         state.write(self.name, _NO_CLAIMS_AT_ALL)
-        if not _may_ask_for_devices(pod):
+        if not _may_ask_for_devices(pod) or not self._preparation.is_needed(pod):
             return Status.skip()
         attempt = self._preparation.prepare(pod, _taken_in(state))
         if isinstance(attempt, Status):
@@ -181,6 +181,8 @@ class DynamicResources:
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         attempt: Attempt = state.read(self.name)
+        if not attempt.claims:
+            return None
         self._binder.reserve(attempt, node_name)
         if state.group_cycle is not None:
             taken = _taken_in(state)

@@ -164,14 +164,16 @@ class VolumeBinding:
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         attempt = self._attempt(state)
-        plan = None if attempt.search is None else attempt.search.plan_for(node_name)
-        attempt.all_bound = (
+        search = attempt.search
+        plan = None if search is None else search.plan_for(node_name)
+        if (
             plan is None
             or attempt.bound_version == self._claims.version
             or self._are_all_bound(pod.pod)
-        )
-        if plan is None or attempt.all_bound:
+        ):
+            attempt.all_bound = True
             return None
+        attempt.all_bound = False
         try:
             attempt.reservations[node_name] = self._binder.reserve(plan, node_name)
         except PluginError as error:
