@@ -37,8 +37,8 @@ def filters(*tables: Mapping[int, Status]) -> Sequence[FilterPlugin]:
 
 def diagnosis_of(verdicts: Sequence[tuple[int, int]], *tables: Mapping[int, Status]) -> Diagnosis:
     """One node per (filter, code)."""
-    diagnosis = Diagnosis([f"n{number}" for number in range(len(verdicts))])
-    diagnosis.attach(CycleState(), filters(*tables))
+    names = [f"n{number}" for number in range(len(verdicts))]
+    diagnosis = Diagnosis(names, CycleState(), filters(*tables))
     failed_by, codes = np.array(verdicts, np.int64).reshape(-1, 2).T
     diagnosis.record(slice(0, len(verdicts)), failed_by, codes)
     return diagnosis
@@ -219,8 +219,8 @@ def test_words_are_asked_for_once_per_number() -> None:
         return UNSCHEDULABLE(f"reason {code}")
 
     plugin = make_plugin("F0", filter=lambda *_: None, filter_status=words)
-    diagnosis = Diagnosis([f"n{number}" for number in range(1000)])
-    diagnosis.attach(CycleState(), make_profile(plugin).filter)
+    names = [f"n{number}" for number in range(1000)]
+    diagnosis = Diagnosis(names, CycleState(), make_profile(plugin).filter)
     diagnosis.record(slice(0, 1000), np.zeros(1000, np.int64), np.arange(1000) % 40 + 1)
     diagnosis.message()
     diagnosis.statuses()

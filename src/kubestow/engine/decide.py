@@ -110,26 +110,22 @@ class Decider:
             self._timer.start(pod, earlier_s, may_be_set_aside=may_be_set_aside)
         start_index = self.next_start_index
         try:
-            return self._decide_by_records(profile, pod, meter)
+            if self._records is not None and self._snapshot.names:
+                try:
+                    evaluation = self._records.evaluation(profile, pod)
+                    decision = self._decide(profile, pod, evaluation, meter)
+                    self._records.looked_at(decision.evaluated_count)
+                    return decision
+                except FallBackToPlain:
+                    self.next_start_index = start_index
+            plain = PlainEvaluation(profile, pod, self._snapshot)
+            return self._decide(profile, pod, plain, meter)
         except SetAsideError:
             self.next_start_index = start_index
             raise
         except BudgetSpentError as error:
             decision = Decision(pod, profile.name, self._snapshot.names)
             return decision.fail(Status.from_error(error), CLEAR_NOMINATION)
-
-    def _decide_by_records(self, profile: Profile, pod: PodInfo, meter: CycleMeter) -> Decision:
-        start_index = self.next_start_index
-        if self._records is not None and self._snapshot.names:
-            try:
-                evaluation = self._records.evaluation(profile, pod)
-                decision = self._decide(profile, pod, evaluation, meter)
-            except FallBackToPlain:
-                self.next_start_index = start_index
-            else:
-                self._records.looked_at(decision.evaluated_count)
-                return decision
-        return self._decide(profile, pod, PlainEvaluation(profile, pod, self._snapshot), meter)
 
     def _decide(
         self, profile: Profile, pod: PodInfo, evaluation: Evaluation, meter: CycleMeter
@@ -138,7 +134,7 @@ class Decider:
         evaluation.state.measure(meter, self._timer)
         # Earlier time belongs to no extension point.
         meter.resume()
-        decision = Decision(pod, profile.name, snapshot.names, evaluation.state)
+        decision = Decision(pod, profile.name, snapshot.names, evaluation.state, profile.filter)
         decision.start_index = self.next_start_index
         if self.group_cycle is not None:
             _join(decision, self.group_cycle)
@@ -153,7 +149,7 @@ class Decider:
                 decision.is_by_shape = evaluation.depends_on_shape()
                 return self.after_filters_failed(profile, decision)
             case 1:
-                decision.node_name = snapshot.names[decision.feasible[0]]
+                decision.node_name = snapshot.names[decision.feasible_row(0)]
             case _:
                 error = self._choose(profile, decision, evaluation)
                 if error is not None:
@@ -166,14 +162,14 @@ class Decider:
         self, profile: Profile, decision: Decision, evaluation: Evaluation
     ) -> Status | None:
         """Fill in the feasible nodes and the verdicts on the others; an error ends the attempt."""
-        diagnosis = decision.diagnosis
-        diagnosis.attach(decision.state, profile.filter)
         outcome = decision.pre_filter = evaluation.pre_filter()
         decision.state.meter.point_ended(PRE_FILTER, outcome.status)
-        diagnosis.unschedulable_plugins.update(outcome.restricting)
+        if outcome.restricting:
+            decision.diagnosis.unschedulable_plugins.update(outcome.restricting)
         if outcome.status is not None:
             if not outcome.status.is_rejected:
                 return outcome.status
+            diagnosis = decision.diagnosis
             diagnosis.absent = outcome.status
             diagnosis.pre_filter_message = outcome.status.message
             diagnosis.add_plugin_of(outcome.status)
@@ -224,7 +220,7 @@ class Decider:
         decision.nodes_to_find = self._nodes_to_find(profile, count)
         found = min(decision.nodes_to_find, count)
         end = first + found
-        decision.feasible_rows = (
+        decision.set_feasible(
             slice(first, end)
             if end <= count
             else np.concatenate((np.arange(first, count), np.arange(end - count)))
@@ -240,7 +236,7 @@ class Decider:
         decision.state.timer.resume()
         if outcome.error is not None:
             return Status.from_error(outcome.error)
-        decision.feasible = outcome.rows
+        decision.set_feasible(outcome.rows)
         decision.are_nodes_bare = outcome.has_objects
         for row, status in outcome.statuses.items():
             diagnosis.set_explicit(row, status)
@@ -267,7 +263,7 @@ class Decider:
         is_fault = status is not None and not status.is_rejected
         decision.state.meter.point_ended(FILTER, status if is_fault else None)
         if status is None:
-            decision.feasible = np.array([row], np.intp)
+            decision.set_feasible(slice(row, row + 1))
             decision.evaluated_count = 1
             decision.via_nominated_node = self._is_left_by_extenders(decision)
             return decision.via_nominated_node
@@ -338,24 +334,23 @@ class Decider:
         self, profile: Profile, decision: Decision, evaluation: Evaluation
     ) -> Status | None:
         try:
-            decision.scores = self._scores(profile, decision, evaluation)
+            if decision.are_nodes_bare:
+                nodes = BareNodes(self._snapshot, decision.feasible)
+                scores = run_scores(profile, decision.state, decision.pod, nodes)
+            else:
+                scores = evaluation.scores(decision.feasible_rows)
         except ScoreError as error:
             decision.state.meter.point_ended(SCORE, error.status)
             return error.status
+        decision.scores = scores
         decision.state.meter.point_ended(SCORE)
         position = (
-            self._selector.select(decision.scores.total)
+            self._selector.select(scores.total)
             if self._extenders is None
-            else self._select_with(self._extenders, decision, decision.scores)
+            else self._select_with(self._extenders, decision, scores)
         )
         decision.node_name = self._snapshot.names[decision.feasible_row(position)]
         return None
-
-    def _scores(self, profile: Profile, decision: Decision, evaluation: Evaluation) -> Scores:
-        if not decision.are_nodes_bare:
-            return evaluation.scores(decision.feasible_rows)
-        nodes = BareNodes(self._snapshot, decision.feasible)
-        return run_scores(profile, decision.state, decision.pod, nodes)
 
     def _select_with(self, extenders: ExtenderChain, decision: Decision, scores: Scores) -> int:
         """Add the extenders' scores. Ties between nodes that an extender named are broken at random
@@ -369,7 +364,7 @@ class Decider:
         for name, weight, given in priorities.parts:
             total += given * np.int64(wrap_int64(weight))
             parts.append(PluginScores(name, weight, given, given))
-        decision.scores = Scores(total, lambda: tuple(parts))
+        decision.scores = Scores.known(total, tuple(parts))
         return self._selector.select(np.where(total == total.max(), priorities.randomizers, -1))
 
     def after_filters_failed(self, profile: Profile, decision: Decision) -> Decision:
@@ -420,7 +415,7 @@ class _Search:
         The texts are made only where no node fits.
         """
         decision, diagnosis = self._decision, self._decision.diagnosis
-        decision.feasible_rows = _joined(self._found)
+        decision.set_feasible(_joined(self._found))
         decision.evaluated_count = self._found_count + diagnosis.failed_count
         if decision.evaluated_count:
             self._evaluation.note_share(self._found_count / decision.evaluated_count)

@@ -6,6 +6,7 @@ within its scheduling cycle: the next one overwrites these arrays. `freeze` give
 """
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from kubestow.engine.frozen_decision import (
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import Diagnosis
-from kubestow.framework.plugin import PostFilterResult
+from kubestow.framework.plugin import FilterPlugin, PostFilterResult
 from kubestow.framework.runner import UNRESTRICTED, FilterError, ScoreError, Scores
 from kubestow.framework.status import Code, Status
 
@@ -63,28 +64,25 @@ class Decision:
     nomination   the change of the pod's nominated node; None leaves it as it is
     """
 
-    __slots__ = (
-        "are_nodes_bare",
-        "diagnosis",
-        "evaluated_count",
-        "feasible_rows",
-        "fit_error_text",
-        "is_by_shape",
-        "node_name",
-        "node_names",
-        "nodes_to_find",
-        "nomination",
-        "pod",
-        "post_filter",
-        "post_filter_status",
-        "pre_filter",
-        "profile_name",
-        "scores",
-        "start_index",
-        "state",
-        "status",
-        "via_nominated_node",
-    )
+    start_index = 0
+    nodes_to_find = 0
+    pre_filter = UNRESTRICTED
+    feasible_rows: slice | npt.NDArray[np.intp] = _NO_ROWS
+    feasible_count = 0
+    evaluated_count = 0
+    scores: Scores | None = None
+    node_name = ""
+    status: Status | None = None
+    nomination: Nomination | None = None
+    via_nominated_node = False
+    # An extender sent the nodes as objects: they are scored as if no pods were on them.
+    are_nodes_bare = False
+    fit_error_text = ""
+    # No node fits, nor would one fit another pod of the same shape.
+    is_by_shape = False
+    post_filter: PostFilterResult | None = None
+    post_filter_status: Status | None = None
+    _diagnosis: Diagnosis | None = None
 
     def __init__(
         self,
@@ -92,43 +90,29 @@ class Decision:
         profile_name: str,
         node_names: Sequence[str],
         state: CycleState | None = None,
+        filters: Sequence[FilterPlugin] = (),
     ) -> None:
         self.pod = pod
         self.profile_name = profile_name
         self.node_names = node_names
         self.state = state if state is not None else CycleState()
-        self.diagnosis = Diagnosis(node_names)
-        self.pre_filter = UNRESTRICTED
-        self.start_index = 0
-        self.nodes_to_find = 0
-        self.feasible_rows: slice | npt.NDArray[np.intp] = _NO_ROWS
-        self.evaluated_count = 0
-        self.scores: Scores | None = None
-        self.node_name = ""
-        self.status: Status | None = None
-        self.nomination: Nomination | None = None
-        self.via_nominated_node = False
-        # An extender sent the nodes as objects: they are scored as if no pods were on them.
-        self.are_nodes_bare = False
-        self.fit_error_text = ""
-        # No node fits, nor would one fit another pod of the same shape.
-        self.is_by_shape = False
-        self.post_filter: PostFilterResult | None = None
-        self.post_filter_status: Status | None = None
+        self._filters = filters
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """The verdicts on nodes that do not fit; made when first needed, since most pods fit."""
+        if self._diagnosis is None:
+            self._diagnosis = Diagnosis(self.node_names, self.state, self._filters)
+        return self._diagnosis
 
     @property
     def feasible(self) -> npt.NDArray[np.intp]:
         """intp[k]: rows of the nodes found to fit, in the order they were found."""
         return row_numbers(self.feasible_rows)
 
-    @feasible.setter
-    def feasible(self, rows: npt.NDArray[np.intp]) -> None:
+    def set_feasible(self, rows: slice | npt.NDArray[np.intp]) -> None:
         self.feasible_rows = rows
-
-    @property
-    def feasible_count(self) -> int:
-        rows = self.feasible_rows
-        return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        self.feasible_count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
     def feasible_row(self, position: int) -> int:
         """The row of one of the nodes found to fit."""
@@ -161,11 +145,9 @@ class Decision:
 
     def repeated_for(self, pod: PodInfo) -> "Decision":
         """The same result for another pod, which has the same shape; nothing changed meanwhile."""
-        copy = Decision(pod, self.profile_name, self.node_names, self.state)
-        for name in Decision.__slots__:
-            if name != "pod":
-                setattr(copy, name, getattr(self, name))
-        return copy
+        repeated = copy(self)
+        repeated.pod = pod
+        return repeated
 
     def freeze(self) -> FrozenDecision:
         """A copy that later cycles do not change. Call it within the cycle.

@@ -48,15 +48,27 @@ class PreorderSelector:
 
     def __init__(self) -> None:
         self._orders: dict[int, _PreOrder] = {}
+        # The length of the last list, and its positions if two such lists came in a row.
+        self._count = 0
+        self._positions: npt.NDArray[np.intp] | None = None
 
     def select(self, totals: IntArray) -> int:
-        length = _rounded_up(len(totals))
+        count = len(totals)
+        if count == self._count and self._positions is not None:
+            return int(self._positions[totals.take(self._positions).argmax()])
+        order = self._order(count)
+        if count > _FEW:
+            return order.first_of_best_by_ties(totals)
+        self._positions = order.positions(count) if count == self._count else None
+        self._count = count
+        return order.first_of_best(totals)
+
+    def _order(self, count: int) -> "_PreOrder":
+        length = _rounded_up(count)
         order = self._orders.get(length)
         if order is None:
             order = self._orders[length] = _PreOrder(length)
-        if len(totals) <= _FEW:
-            return order.first_of_best(totals)
-        return order.first_of_best_by_ties(totals)
+        return order
 
 
 class _PreOrder:
@@ -66,6 +78,10 @@ class _PreOrder:
         self._keys = preorder_keys(length)
         self._positions = np.argsort(self._keys)
         self._filled: IntArray = np.empty(length, np.int64)
+
+    def positions(self, count: int) -> npt.NDArray[np.intp]:
+        """The positions of a list of this length in pre-order."""
+        return self._positions[self._positions < count]
 
     def first_of_best(self, totals: IntArray) -> int:
         """Read all totals, padded to the full length."""

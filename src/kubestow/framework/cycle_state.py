@@ -77,11 +77,18 @@ class CycleState:
 
     def shallow_copy(self) -> "CycleState":
         """A state of its own for a pod of the same shape: equal values, shared until replaced."""
+        return self.joined(None, self.skip_filter, self.skip_score)
+
+    def joined(
+        self, other: "CycleState | None", skip_filter: Iterable[str], skip_score: Iterable[str]
+    ) -> "CycleState":
+        """The same with what the plugins of another state have stored, which are those of the other
+        one where both have some, and with other plugins skipped."""
         copy = CycleState.__new__(CycleState)
-        copy._data = self._data.copy()
+        copy._data = self._data.copy() if other is None else self._data | other._data
         copy.group_cycle = None
-        copy.skip_filter = self.skip_filter.copy()
-        copy.skip_score = self.skip_score.copy()
+        copy.skip_filter = set(skip_filter)
+        copy.skip_score = set(skip_score)
         copy.skip_pre_bind = set()
         copy.parallel_pre_bind = set()
         copy.skip_post_filter = self.skip_post_filter
@@ -89,15 +96,6 @@ class CycleState:
         copy.meter = copy.sampler = NO_METER
         copy.timer = NO_TIMER
         return copy
-
-    def include(self, other: "CycleState") -> None:
-        """Take over what the plugins of another state have stored, and which of them are skipped.
-
-        Plugins of both states are those of the other one.
-        """
-        self._data |= other._data
-        self.skip_filter |= other.skip_filter
-        self.skip_score |= other.skip_score
 
     def clone(self) -> "CycleState":
         """A copy whose stored values may change freely; the sets are shared with the original.

@@ -38,11 +38,18 @@ class Diagnosis:
     explicit    row → Status for the few nodes whose verdict did not come from a filter's array
     absent      status of every node without a verdict of its own
     error_row   the node at which a filter failed, which ended the attempt
+
+    `state` and `filters` decode the codes of verdicts.
     """
 
     error_row: int | None = None
 
-    def __init__(self, node_names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        node_names: Sequence[str],
+        state: CycleState | None = None,
+        filters: Sequence[FilterPlugin] = (),
+    ) -> None:
         self.node_names = node_names
         # How many nodes could have been chosen; fewer than there are for a group's placement.
         self.node_count = len(node_names)
@@ -56,8 +63,8 @@ class Diagnosis:
         self.pending_plugins: set[str] = set()
         self.pre_filter_message = ""
         self.post_filter_message = ""
-        self._state: CycleState | None = None
-        self._filters: Sequence[FilterPlugin] = ()
+        self._state = state
+        self._filters = filters
         self._decoded: dict[tuple[int, int], Status] = {}
         # The answer of `_distinct`, until a verdict is added.
         self._counted: dict[tuple[int, int], int] | None = None
@@ -117,11 +124,6 @@ class Diagnosis:
         # The two negative values come first.
         counts = [np.bincount(part - UNKNOWN, minlength=length) for part in parts]
         return sum(counts, np.zeros(length, np.int64))[-UNKNOWN:]
-
-    def attach(self, state: CycleState, filters: Sequence[FilterPlugin]) -> None:
-        """Set what `filter_status` is called with to decode the codes."""
-        self._state = state
-        self._filters = filters
 
     def add_plugin_of(self, status: Status) -> None:
         if not status.plugin:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntArray, NarrowArray
+from kubestow.arrays import ALL_ROWS, IntArray, NarrowArray, Rows
 from kubestow.errors import PluginError
 from kubestow.framework.answers import (
     array_answer,
@@ -351,17 +351,27 @@ class PluginScores(NamedTuple):
 class Scores:
     """Totals of the feasible nodes, and each plugin's part in them, computed at the first read."""
 
-    __slots__ = ("_find_parts", "_parts", "total")
+    __slots__ = ("_find_parts", "_parts", "_rows", "total")
 
-    def __init__(self, total: IntArray, find_parts: Callable[[], tuple[PluginScores, ...]]) -> None:
+    def __init__(
+        self,
+        total: IntArray,
+        find_parts: "Callable[[Rows], tuple[PluginScores, ...]]",
+        rows: Rows,
+    ) -> None:
         self.total = total
         self._find_parts = find_parts
+        self._rows = rows
         self._parts: tuple[PluginScores, ...] | None = None
 
+    @classmethod
+    def known(cls, total: IntArray, parts: "tuple[PluginScores, ...]") -> "Scores":
+        return cls(total, lambda _: parts, ALL_ROWS)
+
     @property
-    def by_plugin(self) -> tuple[PluginScores, ...]:
+    def by_plugin(self) -> "tuple[PluginScores, ...]":
         if self._parts is None:
-            self._parts = self._find_parts()
+            self._parts = self._find_parts(self._rows)
         return self._parts
 
 
@@ -392,7 +402,7 @@ def run_scores(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) 
         PluginScores(step.name, step.weight, *scores)
         for step, *scores in zip(steps, raw, normalized, strict=True)
     )
-    return Scores(total, lambda: by_plugin)
+    return Scores.known(total, by_plugin)
 
 
 def run_pre_score(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:

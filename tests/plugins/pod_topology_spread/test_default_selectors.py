@@ -71,7 +71,7 @@ def test_selectors_of_one_namespace_are_limited(monkeypatch: pytest.MonkeyPatch)
     objects.put(*(service(f"s{number}", {"a": str(number)}) for number in range(10)))
     for number in range(10):
         assert not selectors.of(labelled({"a": str(number)})).is_empty
-        assert len(selectors._services("default")._selectors) <= 3
+        assert len(selectors._namespaces["default"]._selectors) <= 3
 
 
 def test_namespaces_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,10 @@ from kubestow.engine.equivalence.record import Record
 from kubestow.engine.equivalence.verdicts import FallBackToPlain, checked, merged, override
 from kubestow.engine.evaluation import PlainEvaluation
 from kubestow.errors import BudgetSpentError, SetAsideError
+from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED
 from kubestow.framework.faults import pass_on_exit
 from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
-from kubestow.framework.profile import FilterStep
 from kubestow.framework.reuse import Condition
 from kubestow.framework.runner import (
     UNRESTRICTED,
@@ -32,21 +32,57 @@ from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import Nodes, nodes_of
 
 
-class ReusingEvaluation:
-    """`skipped` are the plugins that leave the pod alone."""
+class Kept:
+    """What is kept for a pod, and what is left to ask: the same for many pods in a row.
 
-    def __init__(
-        self, frame: FrameRecord, record: Record | None, pod: PodInfo, skipped: frozenset[str]
-    ) -> None:
-        self._frame = frame
-        self._record = record
-        self._steps = frame.asked(skipped, record)
+    skipped   the plugins that leave the pod alone
+    filters   the filters to ask; those that PreFilter of the attempt will leave out included
+    """
+
+    __slots__ = (
+        "filters",
+        "frame",
+        "outcome",
+        "record",
+        "skip_filter",
+        "skip_score",
+        "skipped",
+        "steps",
+    )
+
+    def __init__(self, frame: FrameRecord, record: Record | None, skipped: frozenset[str]) -> None:
+        self.frame = frame
+        self.record = record
+        self.skipped = skipped
+        self.steps = frame.asked(skipped, has_record=record is not None)
+        states = [frame.state] if record is None else [frame.state, record.state]
+        self.skip_filter = skipped.union(*(state.skip_filter for state in states))
+        self.skip_score = skipped.union(*(state.skip_score for state in states))
+        self.filters = [step for step in self.steps.filter if step.name not in self.skip_filter]
+        self.outcome = UNRESTRICTED
+        if frame.restriction is not None:
+            plugin_name, restriction = frame.restriction
+            self.outcome = PreFilterOutcome(restriction.node_names, None, (plugin_name,))
+
+    def is_of(self, frame: FrameRecord, record: Record | None, skipped: frozenset[str]) -> bool:
+        return self.frame is frame and self.record is record and self.skipped == skipped
+
+    def state(self) -> CycleState:
+        """The state of an attempt, with what the plugins of the frame and the record stored."""
+        stored = None if self.record is None else self.record.state
+        return self.frame.state.joined(stored, self.skip_filter, self.skip_score)
+
+
+class ReusingEvaluation:
+    def __init__(self, kept: Kept, pod: PodInfo) -> None:
+        self._kept = kept
+        self._frame = kept.frame
+        self._record = kept.record
+        self._steps = kept.steps
         self._is_fresh = False
         self._pod = pod
-        self.state = frame.state.shallow_copy()
-        if record is not None:
-            self.state.include(record.state)
-        self._filters: list[FilterStep] = []
+        self.state = kept.state()
+        self._filters = kept.filters
 
     def passing_share(self) -> float:
         frame, record = self._fresh()
@@ -65,22 +101,24 @@ class ReusingEvaluation:
 
     def _fresh(self) -> tuple[FrameRecord, Record | None]:
         """What is kept, up to date. A pod that gets its nominated node does not need it."""
-        frame, record = self._frame, self._record
         if not self._is_fresh:
-            try:
-                frame.catch_up()
-                if record is not None:
-                    record.catch_up()
-            except (BudgetSpentError, SetAsideError):
-                self._spoil()  # As below, but asking again would take longer.
-                raise
-            except BaseException as error:  # A fault in one plugin must not stop the scheduler.
-                pass_on_exit(error)
-                # Part of it may be of before the change: it is made again for the next pod.
-                self._spoil()
-                raise FallBackToPlain from error
-            self._is_fresh = True
-        return frame, record
+            self._catch_up()
+        return self._frame, self._record
+
+    def _catch_up(self) -> None:
+        try:
+            self._frame.catch_up()
+            if self._record is not None:
+                self._record.catch_up()
+        except (BudgetSpentError, SetAsideError):
+            self._spoil()  # As below, but asking again would take longer.
+            raise
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            pass_on_exit(error)
+            # Part of it may be of before the change: it is made again for the next pod.
+            self._spoil()
+            raise FallBackToPlain from error
+        self._is_fresh = True
 
     def _spoil(self) -> None:
         self._frame.has_failed = True
@@ -88,25 +126,24 @@ class ReusingEvaluation:
             self._record.is_spoilt = True
 
     def pre_filter(self) -> PreFilterOutcome:
-        frame, state, steps = self._frame, self.state, self._steps
+        if self._steps.pre_filter:
+            self._ask_pre_filter()
+        if self._filters:
+            self._filters = [step for step in self._filters if not self._holds(step.reuse.passes)]
+        return self._kept.outcome
+
+    def _ask_pre_filter(self) -> None:
+        state, nodes = self.state, nodes_of(self._frame.snapshot)
         skipped = state.skip_filter
-        skipped |= steps.skipped
-        state.skip_score |= steps.skipped
-        for name, plugin in steps.pre_filter:
-            answer = pre_filter_of(name, plugin, state, self._pod, nodes_of(frame.snapshot))
+        for name, plugin in self._steps.pre_filter:
+            answer = pre_filter_of(name, plugin, state, self._pod, nodes)
             state.sampler.plugin_ended(name, PRE_FILTER, answer)
             if answer is None:
                 continue
             if not isinstance(answer, Status) or answer.code != Code.SKIP:
                 raise FallBackToPlain
             skipped.add(name)
-        self._filters = [step for step in steps.filter if step.name not in skipped]
-        if self._filters:
-            self._filters = [step for step in self._filters if not self._holds(step.reuse.passes)]
-        if frame.restriction is None:
-            return UNRESTRICTED
-        plugin_name, restriction = frame.restriction
-        return PreFilterOutcome(restriction.node_names, None, (plugin_name,))
+        self._filters = [step for step in self._filters if step.name not in skipped]
 
     def _holds(self, condition: Condition | None) -> bool:
         """Whether what a plugin declares for some attempts is true of this one."""
@@ -170,7 +207,7 @@ class ReusingEvaluation:
                 self._add_asked(total, nodes)
         except ScoreError as error:
             raise FallBackToPlain from error
-        return Scores(total, lambda: self._parts(rows))
+        return Scores(total, self._parts, rows)
 
     def _normalized(self, kept: NormalizedScore, rows: Rows) -> IntArray:
         scores = normalize_of(kept.step, self.state, self._pod, kept.raw(rows))

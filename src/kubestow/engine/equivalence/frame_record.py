@@ -76,8 +76,7 @@ class FrameRecord(Follower):
         self._node_count = len(snapshot)
         self._versions: Versions = plan.versions()
         self._has_many_statuses = False
-        self._asked: dict[frozenset[str], AskedSteps] = {}
-        self._asked_with_record: dict[frozenset[str], AskedSteps] = {}
+        self._asked: dict[tuple[frozenset[str], bool], AskedSteps] = {}
         self._filters = [
             step
             for step in self.profile.filter_steps
@@ -124,11 +123,10 @@ class FrameRecord(Follower):
             or self.has_failed
         ):
             return False
-        versions = self.plan.versions()
-        if versions != self._versions:
-            if self.plan.reused(pod) != self.reused:
-                return False
-            self._versions = versions
+        for version, value in self._versions:
+            if version() != value:
+                self._versions = self.plan.versions()
+                return self.plan.reused(pod) == self.reused
         return True
 
     def record_key(self, pod: PodInfo) -> Hashable:
@@ -146,30 +144,23 @@ class FrameRecord(Follower):
     def _keeps_score(self, step: ScoreStep) -> bool:
         return step.name in self.prepared and step.reuse.score is Reads.NODE
 
+    def _is_reused(self, step: FilterStep) -> bool:
+        return step.name in self.reused
+
     def _in_record(self, step: ScoreStep) -> bool:
         # A normalised score that reads pods is asked for: any placed pod may change all of it.
         return step.name in self.reused and (step.normalizer is None or self._keeps_score(step))
 
-    def asked(self, skipped: frozenset[str], record: object) -> AskedSteps:
-        """The steps of an attempt that has this frame, and this record if it is not None."""
-        found = (self._asked if record is None else self._asked_with_record).get(skipped)
-        return found or self._find_asked(skipped, has_record=record is not None)
-
-    def _find_asked(self, skipped: frozenset[str], *, has_record: bool) -> AskedSteps:
-        if has_record:
-            found = self._asked_with_record[skipped] = asked_steps(
+    def asked(self, skipped: frozenset[str], *, has_record: bool) -> AskedSteps:
+        """The steps of an attempt that has this frame, and maybe a record."""
+        key = skipped, has_record
+        found = self._asked.get(key)
+        if found is None:
+            found = self._asked[key] = asked_steps(
                 self.profile,
-                is_prepared=self.reused.__contains__,
-                is_filter_kept=lambda step: step.name in self.reused,
-                is_score_kept=self._in_record,
-                skipped=skipped,
-            )
-        else:
-            found = self._asked[skipped] = asked_steps(
-                self.profile,
-                is_prepared=self.prepared.__contains__,
-                is_filter_kept=self._keeps_filter,
-                is_score_kept=self._keeps_score,
+                is_prepared=(self.reused if has_record else self.prepared).__contains__,
+                is_filter_kept=self._is_reused if has_record else self._keeps_filter,
+                is_score_kept=self._in_record if has_record else self._keeps_score,
                 skipped=skipped,
             )
         return found

@@ -7,12 +7,12 @@ from kubestow.framework.profile import Profile
 from kubestow.framework.reuse import NO_REUSE, PodReads, Reuse, reuse_of
 
 # What the answers of all `Reuse.unless` of a profile depend on besides the pod.
-Versions = tuple[Hashable, ...]
+Versions = list[tuple[Callable[[], Hashable], Hashable]]
 
 
 class ReusePlan:
     """Which plugins read the amounts of a pod as well (`by_amounts`), and which of these read
-    nothing but requests (`by_requests`)."""
+    nothing but requests (`by_requests`); whether one reads everything (`reads_all`)."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
@@ -22,7 +22,7 @@ class ReusePlan:
             declared, lambda reuse: reuse.pod is PodReads.AMOUNTS
         )
         self._names = _named(declared, lambda reuse: reuse.concerns is None)
-        self._reads_all = any(reuse.pod is PodReads.ALL for reuse in declared.values())
+        self.reads_all = any(reuse.pod is PodReads.ALL for reuse in declared.values())
         self._conditions = [
             (name, reuse.unless) for name, reuse in declared.items() if reuse.unless is not None
         ]
@@ -36,11 +36,11 @@ class ReusePlan:
 
     def frame_of(self, pod: PodInfo) -> Hashable:
         """Equal for pods that get the same answers, amounts aside."""
-        return pod.full_shape if self._reads_all else pod.shape.frame
+        return pod.full_shape if self.reads_all else pod.shape.frame
 
     def versions(self) -> Versions:
-        """While these stay the same, so does `reused` for pods of one frame."""
-        return tuple([version() for version in self._versions])
+        """While these functions give the same values, so does `reused` for pods of one frame."""
+        return [(version, version()) for version in self._versions]
 
     def reused(self, pod: PodInfo) -> frozenset[str]:
         """The plugins whose answers are reused for pods of this frame."""
@@ -50,8 +50,11 @@ class ReusePlan:
 
     def unconcerned(self, pod: PodInfo) -> frozenset[str]:
         """The plugins that leave this pod alone, of those that may."""
-        concerned = [name for name, concerns in self._concerns if concerns(pod)]
-        return self._concerning.difference(concerned) if concerned else self._concerning
+        found = self._concerning
+        for name, concerns in self._concerns:
+            if concerns(pod):
+                found = found - {name}
+        return found
 
 
 def _named(declared: dict[str, Reuse], holds: Callable[[Reuse], bool]) -> frozenset[str]:

@@ -15,8 +15,9 @@ from collections.abc import Hashable
 from typing import Final, Generic, TypeVar
 
 from kubestow.api.pod_info import PodInfo
+from kubestow.api.pod_shape import PodShape
 from kubestow.cache.snapshot import Snapshot
-from kubestow.engine.equivalence.evaluation import ReusingEvaluation
+from kubestow.engine.equivalence.evaluation import Kept, ReusingEvaluation
 from kubestow.engine.equivalence.frame_record import FrameRecord
 from kubestow.engine.equivalence.plan import ReusePlan
 from kubestow.engine.equivalence.preparation import build_frame, build_record
@@ -86,6 +87,26 @@ class Account(Generic[T]):
         return kept
 
 
+class _Place:
+    """Where what is kept for pods of one shape is found.
+
+    frame      the frame that `record` is for
+    record     None while there is no frame
+    """
+
+    __slots__ = ("frame", "frame_account", "kept", "plan", "record_account", "shape")
+
+    def __init__(
+        self, plan: ReusePlan, shape: PodShape, frame_account: Account[FrameRecord]
+    ) -> None:
+        self.plan = plan
+        self.shape = shape
+        self.frame_account = frame_account
+        self.frame: FrameRecord | None = None
+        self.record_account: Account[Record] | None = None
+        self.kept: Kept | None = None
+
+
 class Records:
     """The frames and records by profile; the least recently used is dropped first."""
 
@@ -96,23 +117,26 @@ class Records:
         self._plans: dict[str, ReusePlan] = {}
         self._frames: OrderedDict[Hashable, Account[FrameRecord]] = OrderedDict()
         self._records: OrderedDict[Hashable, Account[Record]] = OrderedDict()
-        self._current: tuple[Account[FrameRecord], Account[Record] | None] | None = None
+        # The place of the last pod: mostly the next one has the same shape.
+        self._last: _Place | None = None
 
     def evaluation(self, profile: Profile, pod: PodInfo) -> Evaluation:
         """The cheapest way to evaluate this pod now."""
-        self._current = None
         self._attempt += 1
         try:
-            if pod.shape.frame.size_bytes > _LARGE_BYTES:
-                return PlainEvaluation(profile, pod, self._snapshot)
-            plan = self._plan(profile)
-            key = profile.name, plan.frame_of(pod)
-            account = self._account(self._frames, key, FRAME_NODE_BYTES)
-            self._current = account, None
-            frame = self._frame(account, plan, pod)
-            if frame is not None:
-                record = self._record(frame, pod, account)
-                return ReusingEvaluation(frame, record, pod, plan.unconcerned(pod))
+            place = self._last
+            if (
+                place is None
+                or place.shape is not pod.shape
+                or place.plan.profile is not profile
+                or place.plan.reads_all
+            ):
+                place = self._last = self._place(profile, pod)
+            if place is not None:
+                frame = self._frame(place, pod)
+                if frame is not None:
+                    record = self._record(place, frame, pod)
+                    return ReusingEvaluation(self._kept(place, frame, record, pod), pod)
         except (BudgetSpentError, SetAsideError):
             raise  # Asking every plugin would only take longer.
         except BaseException as error:  # A fault in one plugin must not stop the scheduler.
@@ -124,30 +148,42 @@ class Records:
 
     def looked_at(self, rows: int) -> None:
         """The last attempt looked at this many nodes."""
-        if self._current is not None:
-            for account in self._current:
-                if account is not None:
-                    account.rows = rows
+        place = self._last
+        if place is not None:
+            place.frame_account.rows = rows
+            if place.record_account is not None:
+                place.record_account.rows = rows
 
-    def _frame(
-        self, account: Account[FrameRecord], plan: ReusePlan, pod: PodInfo
-    ) -> FrameRecord | None:
+    def _place(self, profile: Profile, pod: PodInfo) -> _Place | None:
+        """Where to find what is kept for the pod; None if nothing is to be kept."""
+        shape = pod.shape
+        if shape.frame.size_bytes > _LARGE_BYTES:
+            return None
+        plan = self._plan(profile)
+        key = profile.name, plan.frame_of(pod)
+        return _Place(plan, shape, self._account(self._frames, key, FRAME_NODE_BYTES))
+
+    def _frame(self, place: _Place, pod: PodInfo) -> FrameRecord | None:
+        account, plan = place.frame_account, place.plan
+        account.used_at = self._attempt
         frame = account.kept
         if frame is not None and frame.plan is plan and frame.is_valid(pod):
             return frame
-        account.kept = None
+        account.kept = place.record_account = None
         saved = _FRAME_ROWS_PER_NODE * account.rows + _FRAME_OVERHEAD_ROWS
         if not account.pays(saved, len(self._snapshot)):
             return None
         return account.take(build_frame(plan, pod, self._snapshot, self._timer))
 
-    def _record(
-        self, frame: FrameRecord, pod: PodInfo, frame_account: Account[FrameRecord]
-    ) -> Record | None:
-        account = self._account(self._records, frame.record_key(pod), RECORD_NODE_BYTES)
-        self._current = frame_account, account
-        changed = self._snapshot.log.pod_end - account.end
-        account.end = self._snapshot.log.pod_end
+    def _record(self, place: _Place, frame: FrameRecord, pod: PodInfo) -> Record | None:
+        account = place.record_account
+        if account is None or place.frame is not frame:
+            account = self._account(self._records, frame.record_key(pod), RECORD_NODE_BYTES)
+            place.frame, place.record_account = frame, account
+        account.used_at = self._attempt
+        end = self._snapshot.log.pod_end
+        changed = end - account.end
+        account.end = end
         record = account.kept
         if record is not None and record.is_for(frame):
             if changed <= account.rows + _RECORD_OVERHEAD_ROWS:
@@ -158,6 +194,13 @@ class Records:
         if not account.pays(saved, len(self._snapshot)):
             return None
         return account.take(build_record(frame, pod, self._timer))
+
+    def _kept(self, place: _Place, frame: FrameRecord, record: Record | None, pod: PodInfo) -> Kept:
+        skipped = place.plan.unconcerned(pod)
+        kept = place.kept
+        if kept is None or not kept.is_of(frame, record, skipped):
+            kept = place.kept = Kept(frame, record, skipped)
+        return kept
 
     def _plan(self, profile: Profile) -> ReusePlan:
         plan = self._plans.get(profile.name)
@@ -171,7 +214,6 @@ class Records:
         account = accounts.get(key)
         if account is not None:
             accounts.move_to_end(key)
-            account.used_at = self._attempt
             return account
         account = accounts[key] = Account()
         account.used_at = self._attempt

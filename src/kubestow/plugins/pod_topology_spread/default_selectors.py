@@ -78,7 +78,10 @@ class DefaultSelectors:
         namespace = pod.metadata.namespace
         controller = controller_of(pod) if pod.metadata.owner_references else None
         owner = None if controller is None else self._owner(namespace, controller)
-        services = self._services(namespace)
+        listed = self._objects.services.list_namespace(namespace)
+        if owner is None and not listed:
+            return _EMPTY
+        services = self._services(namespace, listed)
         selecting = services.selecting(pod.metadata.labels)
         if owner is None and not selecting:
             return _EMPTY
@@ -89,8 +92,7 @@ class DefaultSelectors:
             services.keep(key, owner, selector)
         return selector
 
-    def _services(self, namespace: str) -> NamespaceServices:
-        listed = self._objects.services.list_namespace(namespace)
+    def _services(self, namespace: str, listed: tuple[Service, ...]) -> NamespaceServices:
         services = self._namespaces.get(namespace)
         # The store makes another tuple when a service of the namespace changes.
         if services is None or services.listed is not listed:
