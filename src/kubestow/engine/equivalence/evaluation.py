@@ -94,7 +94,10 @@ class ReusingEvaluation:
         self._frame.seen_share = share
 
     def passes_everywhere(self) -> bool:
-        return not self._filters and not self._rejects_some()
+        if self._filters:
+            return False
+        frame, record = self._fresh()
+        return not frame.rejected_count and (record is None or not record.rejected_count)
 
     def depends_on_shape(self) -> bool:
         return self._record is not None and not self._filters and not self._steps.pre_filter
@@ -156,10 +159,13 @@ class ReusingEvaluation:
     def verdicts(self, rows: Rows) -> Verdicts:
         if not self._filters:
             return self._kept_verdicts(rows)
+        frame, record = self._fresh()
+        are_some_rejected = bool(
+            frame.rejected_count or (record is not None and record.rejected_count)
+        )
         failed_by, codes = self._kept_verdicts(rows)
         failed_by, codes = failed_by.astype(np.int64), codes.astype(np.int64)
-        nodes = nodes_of(self._frame.snapshot, rows)
-        are_some_rejected = self._rejects_some()
+        nodes = nodes_of(frame.snapshot, rows)
         for step in self._filters:
             # Only where no earlier filter has rejected the node already.
             positions = None
@@ -174,11 +180,6 @@ class ReusingEvaluation:
                 are_some_rejected = True
                 override(failed_by, codes, found, step.filter_index, positions)
         return Verdicts(failed_by, codes)
-
-    def _rejects_some(self) -> bool:
-        """Whether some node is rejected by what is kept."""
-        frame, record = self._fresh()
-        return bool(frame.rejected_count or (record is not None and record.rejected_count))
 
     def _kept_verdicts(self, rows: Rows) -> Verdicts:
         """The verdicts that are kept; of a slice, the kept arrays themselves where possible."""

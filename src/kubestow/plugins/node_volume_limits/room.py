@@ -58,11 +58,12 @@ class AttachmentRoom(Follower):
     def fits_everywhere(self, added: DriverCounts) -> bool:
         """Whether so many volumes of each driver fit on every node for certain."""
         self._bring_up_to_date()
-        return not self._unclear and all(
-            self._room_of(driver).is_enough(count)
-            for driver, count in added.items()
-            if driver in self._limiting
-        )
+        if self._unclear:
+            return False
+        for driver, count in added.items():
+            if driver in self._limiting and not self._room_of(driver).is_enough(count):
+                return False
+        return True
 
     def open_positions(self, added: DriverCounts, rows: Rows) -> IntpArray:
         """Where in `rows` the nodes are that may have too little room; they have to be read."""
@@ -109,7 +110,7 @@ class AttachmentRoom(Follower):
             info = infos[row]
             if self._is_unclear(info):
                 self._unclear.add(row)
-            else:
+            elif self._unclear:
                 self._unclear.discard(row)
             for driver, room in self._rooms.items():
                 room.write(row, self._room(info, driver))

@@ -1,6 +1,6 @@
 """The VolumeBinding plugin: the extension points and the state between them (spec 07 §2)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import ClassVar, Final, NamedTuple
 
@@ -114,7 +114,7 @@ class VolumeBinding:
     # --- filtering ---
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        volumes = list(_claim_volumes(pod.pod))
+        volumes = _claim_volumes(pod.pod)
         if not volumes:
             state.write(self.name, _Attempt(None))
             return Status.skip()
@@ -122,7 +122,7 @@ class VolumeBinding:
             reason = self._why_unusable(pod.pod, volume, name)
             if reason:
                 return Status.unresolvable(reason)
-        claims = self._claims_of(pod.pod)
+        claims = self._claims_of(pod.pod, volumes)
         if claims.immediate:
             return Status.unresolvable(UNBOUND_IMMEDIATE)
         search = VolumeSearch(claims.bound, claims.delayed, self._sources)
@@ -245,10 +245,10 @@ class VolumeBinding:
             return f'persistentvolumeclaim "{name}" is being deleted'
         return ownership_error(pod, claim) if volume.ephemeral is not None else ""
 
-    def _claims_of(self, pod: Pod) -> PodClaims:
+    def _claims_of(self, pod: Pod, volumes: Sequence[tuple[Volume, str]]) -> PodClaims:
         """The pod's claims with pending decisions (spec 07 §2.3, step B); raises PluginError."""
         claims = PodClaims([], [], [])
-        for volume, name in _claim_volumes(pod):
+        for volume, name in volumes:
             claim = self._claim(pod, volume, name)
             if is_fully_bound(claim):
                 claims.bound.append(claim)
@@ -279,12 +279,14 @@ class VolumeBinding:
             return False
 
 
-def _claim_volumes(pod: Pod) -> Iterator[tuple[Volume, str]]:
+def _claim_volumes(pod: Pod) -> list[tuple[Volume, str]]:
     """The volumes that refer to a claim, each with the claim's name."""
+    found: list[tuple[Volume, str]] = []
     for volume in pod.spec.volumes:
         name = claim_name(pod, volume)
         if name is not None:
-            yield volume, name
+            found.append((volume, name))
+    return found
 
 
 def _curve_of(args: VolumeBindingArgs, *, is_on: bool) -> UtilizationCurve | None:
