@@ -55,8 +55,8 @@ class Reuse(NamedTuple):
     passes         attempts in which every node of the snapshot passes the filter, as far as can be
                    said without looking at single nodes; asked after PreFilter. The filter is then
                    not called
-    scores_nothing   attempts in which the normalised score of every node is 0. The plugin is then
-                   not called to score
+    scores_zero    attempts in which the normalised score of every node is 0. The plugin is then not
+                   called to score
     per_node       the work is done node by node, so nodes that an earlier filter rejected are left
                    out
     """
@@ -69,7 +69,7 @@ class Reuse(NamedTuple):
     version: Callable[[], Hashable] | None = None
     ignores_pods: Condition | None = None
     passes: Condition | None = None
-    scores_nothing: Condition | None = None
+    scores_zero: Condition | None = None
     per_node: bool = False
 
 

@@ -222,7 +222,7 @@ class ReusingEvaluation:
     def _add_asked(self, total: IntArray, nodes: Nodes) -> None:
         state = self.state
         for step in self._steps.score:
-            if step.name not in state.skip_score and not self._holds(step.reuse.scores_nothing):
+            if step.name not in state.skip_score and not self._holds(step.reuse.scores_zero):
                 raw = score_of(step, state, self._pod, nodes)
                 total += checked(normalize_of(step, state, self._pod, raw)) * step.weight
 

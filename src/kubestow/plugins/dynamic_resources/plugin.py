@@ -55,7 +55,7 @@ class DynamicResources:
             score=Reads.NODE,
             pod=PodReads.SPEC,
             unless=_may_ask_for_devices,
-            scores_nothing=self._scores_nothing,
+            scores_zero=self._scores_zero,
             per_node=True,
         )
         gates, clock = handle.feature_gates, handle.clock
@@ -161,11 +161,11 @@ class DynamicResources:
     # --- scoring ---
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
-        if self._scores_nothing(state, pod):
+        if self._scores_zero(state, pod):
             return 0
         return self._filter.scores(state.read(self.name), pod.pod, nodes)
 
-    def _scores_nothing(self, state: CycleState, pod: PodInfo) -> bool:
+    def _scores_zero(self, state: CycleState, pod: PodInfo) -> bool:
         attempt: Attempt | None = state.get(self.name)
         return (
             attempt is None
