@@ -102,7 +102,8 @@ class AttachedVolumes(Follower):
             self._is_unread[list(self._snapshot.rows_of(name))] = True
         self._stale.clear()
         names, infos = self._snapshot.names, self._snapshot.node_infos
-        for row in rows[self._is_unread[rows]].tolist():
+        unread: list[int] = rows[self._is_unread[rows]].tolist()
+        for row in unread:
             self._store(names[row], self.read_node(infos[row]))
             self._write_row(row)
             self._is_unread[row] = False

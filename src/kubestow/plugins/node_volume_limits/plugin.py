@@ -175,7 +175,7 @@ class NodeVolumeLimits:
         """int64[node]; None if every node passes."""
         with_csi_node, without = wanted.on(True), wanted.on(False)
         if isinstance(with_csi_node, Status) and without == with_csi_node:
-            return np.full(len(nodes), wanted.codes.code_of(without), np.int64)
+            return np.full(len(nodes), wanted.codes.code_of(with_csi_node), np.int64)
         codes = np.zeros(len(nodes), np.int64)
         # From the last check to the first: the code of the first failure overwrites the others.
         if with_csi_node and not isinstance(with_csi_node, Status):
@@ -230,7 +230,7 @@ class NodeVolumeLimits:
         if not volumes or self._room(node.snapshot).fits_on(node.info, wanted.added):
             return None
         attached = self._attached(node.snapshot)
-        attached.refresh(node.rows)
+        attached.refresh(np.array([node.row], np.intp))
         return _limit_verdict(volumes, attached.read_node(node.info))
 
     def _required_drivers(self, volumes: CsiVolumes | Status) -> list[str]:
