@@ -251,7 +251,7 @@ class Cache:
 
     def _set_node(self, info: NodeInfo, node: Node) -> None:
         self._announce(info)
-        info.image_states = self.image_states.register(node)
+        info.images = self.image_states.register(node)
         info.set_node(node)
         self._nodes.move_to_end(info.name)
 

@@ -46,7 +46,7 @@ class NodeInfo:
         "class_counts",
         "declared_features",
         "generation",
-        "image_states",
+        "images",
         "live_class_counts",
         "name",
         "node",
@@ -74,7 +74,7 @@ class NodeInfo:
         self.non_zero_cpu = 0
         self.non_zero_memory = 0
         self.allocatable = Resources()
-        self.image_states: dict[str, ImageRecord] = {}
+        self.images: tuple[ImageRecord, ...] = ()
         self.pvc_ref_counts: dict[str, int] = {}
         self.unclaimed_volumes = 0
         self.class_counts: dict[PodClass, int] = {}
@@ -174,7 +174,7 @@ class NodeInfo:
         copy.non_zero_cpu = self.non_zero_cpu
         copy.non_zero_memory = self.non_zero_memory
         copy.allocatable = self.allocatable
-        copy.image_states = self.image_states
+        copy.images = self.images
         copy.pvc_ref_counts = self.pvc_ref_counts.copy()
         copy.unclaimed_volumes = self.unclaimed_volumes
         copy.class_counts = self.class_counts.copy()

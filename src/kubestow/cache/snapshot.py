@@ -26,15 +26,16 @@ from kubestow.api.node import Node
 from kubestow.cache.cache import Cache
 from kubestow.cache.change_log import ChangeLog, Depends
 from kubestow.cache.columns import Columns
+from kubestow.cache.images import ImageState
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.owned_terms import OwnedTerm
 from kubestow.errors import CacheError
 
 log = logging.getLogger(__name__)
 
-FrozenImages = dict[str, tuple[int, int]]  # name -> (size in bytes, number of nodes having it)
+FrozenImages = tuple[ImageState, ...]
 T = TypeVar("T")
-_NO_IMAGES: Final[FrozenImages] = {}
+_NO_IMAGES: Final[FrozenImages] = ()
 _NO_CLAIMS: Final[frozenset[str]] = frozenset()
 
 
@@ -244,9 +245,7 @@ class Snapshot:
         Other nodes that gain or lose an image later do not change this row: scores must use the
         number of nodes as of this copy (spec 01 §10, the bit-exactness trap).
         """
-        frozen: FrozenImages = {
-            name: (record.size, len(record.nodes)) for name, record in info.image_states.items()
-        }
+        frozen = tuple([record.state() for record in info.images])
         if frozen == self.images[row]:
             return False
         self.images[row] = frozen
