@@ -15,6 +15,7 @@ import numpy.typing as npt
 from kubestow.arrays import FloatArray, IdArray, Rows
 from kubestow.cache.change_log import Depends
 from kubestow.cache.images import ImageState
+from kubestow.cache.numbering import Numbers
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.follow import Follower, Sources
 
@@ -103,12 +104,12 @@ class ImageRows(Follower):
 
     def _read_all(self) -> None:
         tables = self._snapshot.images
-        states = list(chain.from_iterable(tables))
-        self._known: list[ImageState] = list(dict.fromkeys(states))
-        numbers = {state: number for number, state in enumerate(self._known)}
         counts = np.fromiter(map(len, tables), np.int64, len(tables))
         self._rows: IdArray = np.repeat(np.arange(len(tables), dtype=np.int32), counts)
-        self._states: IdArray = np.fromiter(map(numbers.__getitem__, states), np.int32, len(states))
+        numbers = Numbers[ImageState]()
+        states = map(numbers.__getitem__, chain.from_iterable(tables))
+        self._states: IdArray = np.fromiter(states, np.int32, len(self._rows))
+        self._known: list[ImageState] = list(numbers)
         self._numbers_of: dict[str, list[int]] = {}
         for state, number in numbers.items():
             self._numbers_of.setdefault(state.name, []).append(number)

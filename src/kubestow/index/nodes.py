@@ -123,7 +123,7 @@ class Nodes:
         return pick(self.snapshot.nodes, self.rows)
 
     def images(self) -> list[FrozenImages]:
-        """Per node: name, size and number of nodes, as of when the row was copied, of each image."""
+        """Per node: its images, with the numbers as of when the row was copied."""
         return pick(self.snapshot.images, self.rows)
 
     def image_column(self, image: str) -> ImageColumn | None:
