@@ -48,6 +48,7 @@ TRIES_MAX: Final = 12
 RETRY_S: Final = 10.0
 RETRY_JITTER: Final = 0.25
 _NAME_LENGTH_MAX: Final = 253
+_CHARACTER_BYTES_MAX: Final = 4
 _CUT_MARK: Final = " ..."
 _ALREADY_EXISTS: Final = "AlreadyExists"
 
@@ -157,7 +158,8 @@ class EventRecorder:
             while True:
                 await self._wakeup.wait()
                 self._wakeup.clear()
-                for _ in range(min(SENDERS_MAX - self._sender_count, len(self._waiting))):
+                # One at a time: it wakes the next when it has to wait for the server.
+                if self._waiting and self._sender_count < SENDERS_MAX:
                     self._sender_count += 1
                     tasks.create_task(self._send_waiting(), name="event sender")
 
@@ -191,7 +193,10 @@ class EventRecorder:
         try:
             # More senders than allowed may be back from waiting to send an event again.
             while self._waiting and self._sender_count <= SENDERS_MAX:
-                await self._send(self._waiting.popleft(), tries_max=TRIES_MAX)
+                recorded = self._waiting.popleft()
+                if self._waiting:
+                    self._wakeup.set()
+                await self._send(recorded, tries_max=TRIES_MAX)
         finally:
             self._sender_count -= 1
 
@@ -322,6 +327,8 @@ def cut_note(note: str) -> str:
 
     Spec 04 §14, step 6.
     """
+    if len(note) * _CHARACTER_BYTES_MAX <= NOTE_BYTES_MAX:
+        return note
     raw = note.encode()
     if len(raw) <= NOTE_BYTES_MAX:
         return note

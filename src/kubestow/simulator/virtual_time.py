@@ -61,14 +61,21 @@ class VirtualClock:
         self._start_ns = start_ns
         self._ahead_ns = 0
         self._last_ns = 0
+        self._last_s = math.nan  # the time of the loop at the last reading
 
     def set(self, ahead_ns: int) -> None:
         """Set the wall clock: ahead of the time that has passed since the start, or behind it."""
         self._ahead_ns = ahead_ns
         self._last_ns = 0
+        self._last_s = math.nan
 
     def now_ns(self) -> int:
-        now_ns = self._start_ns + self._ahead_ns + round(self._loop.time() * NANOSECONDS)
+        now_s = self._loop.time()
+        if now_s == self._last_s:
+            self._last_ns += 1
+            return self._last_ns
+        self._last_s = now_s
+        now_ns = self._start_ns + self._ahead_ns + round(now_s * NANOSECONDS)
         self._last_ns = max(now_ns, self._last_ns + 1)
         return self._last_ns
 

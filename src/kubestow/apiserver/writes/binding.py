@@ -22,26 +22,26 @@ def bound(
     stored: StoredObject, node_name: str, *, uid: str, version: int, now_ns: int
 ) -> StoredObject:
     """The pod after a binding; ConflictError if it may not be bound."""
-    _require_bindable(stored, uid)
     pod = stored.typed
     assert isinstance(pod, Pod)
+    _require_bindable(pod, uid)
     document = _bound_document(stored.document, node_name, version, now_ns)
     return StoredObject(PODS, document, version, _bound_pod(pod, node_name, version, now_ns))
 
 
-def _require_bindable(stored: StoredObject, uid: str) -> None:
-    name = stored.name
-    if uid and uid != stored.uid:
+def _require_bindable(pod: Pod, uid: str) -> None:
+    metadata, spec = pod.metadata, pod.spec
+    name = metadata.name
+    if uid and uid != metadata.uid:
         raise precondition_failed(
-            PODS, name, field="UID", given=uid, found=stored.uid, subresource="binding"
+            PODS, name, field="UID", given=uid, found=metadata.uid, subresource="binding"
         )
-    spec = as_object(stored.document.get("spec"))
     detail = ""
-    if "deletionTimestamp" in stored.metadata:
+    if metadata.deletion_timestamp is not None:
         detail = f"pod {name} is being deleted, cannot be assigned to a host"
-    elif spec.get("nodeName"):
-        detail = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
-    elif spec.get("schedulingGates"):
+    elif spec.node_name:
+        detail = f'pod {name} is already assigned to node "{spec.node_name}"'
+    elif spec.scheduling_gates:
         detail = f"pod {name} has non-empty .spec.schedulingGates"
     if detail:
         raise conflict(PODS, name, detail, "binding")
