@@ -86,8 +86,9 @@ class FieldSelector:
         for path, wanted, excluded in self.requirements:
             value: Any = document
             for step in path:
-                value = value.get(step) if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-            text = value if isinstance(value, str) else _text_of(value, path)
+                # No isinstance: it is a call, and JSON makes no other kind of dict.
+                value = value.get(step) if type(value) is dict else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+            text = value if type(value) is str else _text_of(value, path)
             if text in excluded or (wanted is not None and text != wanted):
                 return False
         return True

@@ -163,10 +163,13 @@ class Watch:
 
         `event` is that of a watch without a selection; all of these share it.
         """
-        if self.selection.is_everything:
-            self.push(event)
-        elif (selected := _event_for(self.selection, change)) is not None:
-            self.push(selected)
+        if not self.selection.is_everything:
+            selected = _event_for(self.selection, change)
+            if selected is None:
+                return
+            event = selected
+        if self._concerns is None or self._concerns(event):
+            self._add(event)
 
     def offer_bookmark(self, bookmark: StoredObject) -> None:
         """For the store: add a bookmark, if the watcher requested bookmarks."""
@@ -174,9 +177,12 @@ class Watch:
             self.push(WatchEvent("BOOKMARK", bookmark))
 
     def push(self, event: WatchEvent) -> None:
-        """For the store: append an event and wake the reader, unless the event can wait."""
-        if self._concerns is not None and not self._concerns(event):
-            return
+        """For the store: add an event, if it concerns the reader."""
+        if self._concerns is None or self._concerns(event):
+            self._add(event)
+
+    def _add(self, event: WatchEvent) -> None:
+        """Append an event and wake the reader, unless the event can wait."""
         inbox = self._inbox
         pending = inbox.pending
         if len(pending) >= self._pending_max:

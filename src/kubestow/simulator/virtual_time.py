@@ -57,7 +57,7 @@ class VirtualClock:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, start_ns: int = _EPOCH_NS) -> None:
         """`start_ns` is the wall-clock time, since 1970, when the time of the loop is 0."""
-        self._loop = loop
+        self.monotonic_s = loop.time
         self._start_ns = start_ns
         self._ahead_ns = 0
         self._last_ns = 0
@@ -70,7 +70,7 @@ class VirtualClock:
         self._last_s = math.nan
 
     def now_ns(self) -> int:
-        now_s = self._loop.time()
+        now_s = self.monotonic_s()
         if now_s == self._last_s:
             self._last_ns += 1
             return self._last_ns
@@ -78,9 +78,6 @@ class VirtualClock:
         now_ns = self._start_ns + self._ahead_ns + round(now_s * NANOSECONDS)
         self._last_ns = max(now_ns, self._last_ns + 1)
         return self._last_ns
-
-    def monotonic_s(self) -> float:
-        return self._loop.time()
 
 
 class StalledError(Exception):

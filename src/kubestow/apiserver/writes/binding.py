@@ -12,7 +12,7 @@ from kubestow.api.meta import Condition, JsonObject, ObjectMeta
 from kubestow.api.pod import Pod, PodStatus
 from kubestow.apiserver.refusals import conflict, precondition_failed
 from kubestow.apiserver.store import StoredObject
-from kubestow.cluster.documents import as_object, objects_in, whole_seconds, whole_seconds_at
+from kubestow.cluster.documents import whole_seconds, whole_seconds_at
 from kubestow.cluster.resources import PODS
 
 POD_SCHEDULED = "PodScheduled"
@@ -26,7 +26,8 @@ def bound(
     assert isinstance(pod, Pod)
     _require_bindable(pod, uid)
     document = _bound_document(stored.document, node_name, version, now_ns)
-    return StoredObject(PODS, document, version, _bound_pod(pod, node_name, version, now_ns))
+    typed = _bound_pod(pod, node_name, version, now_ns)
+    return StoredObject(PODS, document, version, typed, stored.key)
 
 
 def _require_bindable(pod: Pod, uid: str) -> None:
@@ -49,7 +50,7 @@ def _require_bindable(pod: Pod, uid: str) -> None:
 
 def _bound_document(document: JsonObject, node_name: str, version: int, now_ns: int) -> JsonObject:
     metadata: JsonObject = document["metadata"]
-    status = as_object(document.get("status"))
+    status: JsonObject = document.get("status") or {}
     condition: JsonObject = {
         "type": POD_SCHEDULED,
         "status": "True",
@@ -58,13 +59,13 @@ def _bound_document(document: JsonObject, node_name: str, version: int, now_ns: 
     }
     if generation := metadata.get("generation"):
         condition["observedGeneration"] = generation
-    conditions = objects_in(status.get("conditions"))
+    conditions: list[JsonObject] = status.get("conditions") or []
     new_status = {**status, "conditions": _with_condition(conditions, condition)}
     new_status.pop("nominatedNodeName", None)
     return {
         **document,
         "metadata": {**metadata, "resourceVersion": str(version)},
-        "spec": {**as_object(document.get("spec")), "nodeName": node_name},
+        "spec": {**(document.get("spec") or {}), "nodeName": node_name},
         "status": new_status,
     }
 
