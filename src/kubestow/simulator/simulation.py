@@ -166,7 +166,7 @@ class Simulation:
 
     async def run(self, *, limit_s: float = LIMIT_S) -> SimulationResult:
         """Run the scheduler until nothing is left to do, or to the limit of virtual time."""
-        with collector.settled():
+        with collector.settled(collector.SIMULATION_THRESHOLDS):
             return await self._run(limit_s)
 
     async def _run(self, limit_s: float) -> SimulationResult:
