@@ -163,6 +163,10 @@ class MemoryCluster:
         """All objects of a resource, in no particular order."""
         return self._collection(resource).objects.values()
 
+    def has_any(self, resource: ApiResource) -> bool:
+        """Whether there is an object of a resource."""
+        return bool(self._collection(resource).objects)
+
     def list(
         self,
         resource: ApiResource,
