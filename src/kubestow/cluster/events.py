@@ -158,10 +158,16 @@ class EventRecorder:
             while True:
                 await self._wakeup.wait()
                 self._wakeup.clear()
-                # One at a time: it wakes the next when it has to wait for the server.
-                if self._waiting and self._sender_count < SENDERS_MAX:
-                    self._sender_count += 1
-                    tasks.create_task(self._send_waiting(), name="event sender")
+                self._start_senders(tasks, 1)
+                # A server in memory answers at once, and one sender has sent everything by now.
+                await asyncio.sleep(0)
+                self._start_senders(tasks, SENDERS_MAX)
+
+    def _start_senders(self, tasks: asyncio.TaskGroup, count_max: int) -> None:
+        free_count = SENDERS_MAX - self._sender_count
+        for _ in range(min(count_max, free_count, len(self._waiting))):
+            self._sender_count += 1
+            tasks.create_task(self._send_waiting(), name="event sender")
 
     async def flush(self) -> None:
         """Send what is waiting, oldest first, each event only once."""
@@ -193,10 +199,7 @@ class EventRecorder:
         try:
             # More senders than allowed may be back from waiting to send an event again.
             while self._waiting and self._sender_count <= SENDERS_MAX:
-                recorded = self._waiting.popleft()
-                if self._waiting:
-                    self._wakeup.set()
-                await self._send(recorded, tries_max=TRIES_MAX)
+                await self._send(self._waiting.popleft(), tries_max=TRIES_MAX)
         finally:
             self._sender_count -= 1
 
