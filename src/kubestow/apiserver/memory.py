@@ -506,7 +506,7 @@ class MemoryCluster:
         if document == old.document:
             # As a real server: a write without changes makes no version and no event.
             return old
-        if old.resource.has_generation and has_other_content(old, document):
+        if not subresource and old.resource.has_generation and has_other_content(old, document):
             generation = (old.metadata.get("generation") or 0) + 1
             document["metadata"] = {**document["metadata"], "generation": generation}
         collection = self._collection(old.resource)

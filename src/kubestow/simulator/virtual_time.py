@@ -97,20 +97,26 @@ class _JumpingSelector(selectors.BaseSelector):
         self._loop = loop
         self._speed = speed
         self._real = selectors.DefaultSelector()
+        self._file_count = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is not None and timeout <= 0:
-            return self._real.select(0)
+            # The one file of the loop itself wakes it from waiting, and it does not wait now.
+            return self._real.select(0) if self._file_count > 1 else []
         ready = self._real.select(timeout / self._speed if timeout and self._speed else 0)
         if timeout is not None or not ready:
             self._loop.nothing_is_ready(timeout)
         return ready
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        return self._real.register(fileobj, events, data)
+        key = self._real.register(fileobj, events, data)
+        self._file_count += 1
+        return key
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._real.unregister(fileobj)
+        key = self._real.unregister(fileobj)
+        self._file_count -= 1
+        return key
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
         return self._real.get_map()
