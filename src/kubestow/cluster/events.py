@@ -158,16 +158,19 @@ class EventRecorder:
             while True:
                 await self._wakeup.wait()
                 self._wakeup.clear()
-                self._start_senders(tasks, 1)
-                # A server in memory answers at once, and one sender has sent everything by now.
-                await asyncio.sleep(0)
-                self._start_senders(tasks, SENDERS_MAX)
+                if self._start_senders(tasks, 1):
+                    # A server in memory answers at once: then the one sends everything.
+                    await asyncio.sleep(0)
+                    self._start_senders(tasks, SENDERS_MAX)
 
-    def _start_senders(self, tasks: asyncio.TaskGroup, count_max: int) -> None:
-        free_count = SENDERS_MAX - self._sender_count
-        for _ in range(min(count_max, free_count, len(self._waiting))):
+    def _start_senders(self, tasks: asyncio.TaskGroup, count_max: int) -> int:
+        """Start as many as there are events and free senders; how many."""
+        free_count = max(SENDERS_MAX - self._sender_count, 0)
+        count = min(count_max, free_count, len(self._waiting))
+        for _ in range(count):
             self._sender_count += 1
             tasks.create_task(self._send_waiting(), name="event sender")
+        return count
 
     async def flush(self) -> None:
         """Send what is waiting, oldest first, each event only once."""
