@@ -87,8 +87,8 @@ class FieldSelector:
             value: Any = document
             for step in path:
                 # No isinstance: it is a call, and JSON makes no other kind of dict.
-                value = value.get(step) if type(value) is dict else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-            text = value if type(value) is str else _text_of(value, path)
+                value = value.get(step) if value.__class__ is dict else None
+            text: str = value if value.__class__ is str else _text_of(value, path)
             if text in excluded or (wanted is not None and text != wanted):
                 return False
         return True

@@ -379,7 +379,7 @@ def _awaitable(call: object, plugin: str, method: str) -> Awaitable[object]:
     # The declared type is not trusted: a plugin of a user may not have been type-checked. Nearly
     # all are coroutines; asking the abstract class takes longer.
     if isinstance(call, (CoroutineType, Awaitable)):
-        return call
+        return call  # pyright: ignore[reportUnknownVariableType]
     raise wrong_answer(plugin, method, call, "an awaitable: declare it with async def")
 
 
