@@ -48,7 +48,7 @@ TRIES_MAX: Final = 12
 RETRY_S: Final = 10.0
 RETRY_JITTER: Final = 0.25
 _NAME_LENGTH_MAX: Final = 253
-_CHARACTER_BYTES_MAX: Final = 4
+_UTF8_BYTES: Final = 4  # of a character, at most
 _CUT_MARK: Final = " ..."
 _ALREADY_EXISTS: Final = "AlreadyExists"
 
@@ -333,7 +333,7 @@ def cut_note(note: str) -> str:
 
     Spec 04 §14, step 6.
     """
-    if len(note) * _CHARACTER_BYTES_MAX <= NOTE_BYTES_MAX:
+    if len(note) * _UTF8_BYTES <= NOTE_BYTES_MAX:
         return note
     raw = note.encode()
     if len(raw) <= NOTE_BYTES_MAX:
