@@ -86,11 +86,14 @@ class EventRecorder:
         *,
         hostname: str,
         buffer_max: int = BUFFER_MAX,
+        senders_max: int = SENDERS_MAX,
         rng: np.random.Generator | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        """`senders_max`: one is enough for a server that answers at once."""
         self._client = client
         self._clock = clock
+        self._senders_max = senders_max
         self._hostname = hostname
         self._buffer_max = buffer_max
         self._rng = rng or np.random.default_rng(0)
@@ -158,19 +161,9 @@ class EventRecorder:
             while True:
                 await self._wakeup.wait()
                 self._wakeup.clear()
-                if self._start_senders(tasks, 1):
-                    # A server in memory answers at once: then the one sends everything.
-                    await asyncio.sleep(0)
-                    self._start_senders(tasks, SENDERS_MAX)
-
-    def _start_senders(self, tasks: asyncio.TaskGroup, count_max: int) -> int:
-        """Start as many as there are events and free senders; how many."""
-        free_count = max(SENDERS_MAX - self._sender_count, 0)
-        count = min(count_max, free_count, len(self._waiting))
-        for _ in range(count):
-            self._sender_count += 1
-            tasks.create_task(self._send_waiting(), name="event sender")
-        return count
+                for _ in range(min(self._senders_max - self._sender_count, len(self._waiting))):
+                    self._sender_count += 1
+                    tasks.create_task(self._send_waiting(), name="event sender")
 
     async def flush(self) -> None:
         """Send what is waiting, oldest first, each event only once."""
@@ -201,7 +194,7 @@ class EventRecorder:
     async def _send_waiting(self) -> None:
         try:
             # More senders than allowed may be back from waiting to send an event again.
-            while self._waiting and self._sender_count <= SENDERS_MAX:
+            while self._waiting and self._sender_count <= self._senders_max:
                 await self._send(self._waiting.popleft(), tries_max=TRIES_MAX)
         finally:
             self._sender_count -= 1
