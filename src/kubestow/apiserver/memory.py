@@ -67,7 +67,7 @@ HISTORY_MAX: Final = 16_384  # changes kept per resource
 GENERATED_NAME_TRIES: Final = 8
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
-# Metadata of a new object that are not taken from its document as they are.
+# Metadata of a new object that is not taken from its document as it is.
 _ALWAYS_SET: Final = frozenset(("namespace",))
 _SET_ON_ADMISSION: Final = frozenset(("namespace", *SERVER_FIELDS))
 
