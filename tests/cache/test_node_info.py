@@ -1,5 +1,7 @@
 """What one node adds up over its pods, and in which order it keeps them."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from kubestow.api.pod import (
@@ -324,3 +326,24 @@ def test_pods_are_put_back_in_the_order_of_a_copy() -> None:
     assert [pod.name for pod in info.pods] == ["a", "b", "c"]
     assert info.remove_pod(pods[1].pod) is pods[1]
     assert info.requested.milli_cpu == 2000
+
+
+def test_pods_that_are_being_deleted_are_not_among_the_live_ones() -> None:
+    deleted = datetime(2026, 1, 1, tzinfo=UTC)
+    staying = PodInfo(make_pod("a", labels={"app": "x"}))
+    going = PodInfo(make_pod("b", uid="b", labels={"app": "x"}, deleted=deleted))
+    other = PodInfo(make_pod("c", labels={"app": "y"}, deleted=deleted))
+    info = NodeInfo("n1")
+    for pod in (staying, going, other):
+        info.add_pod(pod)
+    assert info.class_counts == {staying.pod_class: 2, other.pod_class: 1}
+    assert info.live_class_counts == info.clone().live_class_counts == {staying.pod_class: 1}
+    relabelled = PodInfo(make_pod("b", uid="b", labels={"app": "y"}, deleted=deleted))
+    info.renew_pod(relabelled)
+    assert info.live_class_counts == {staying.pod_class: 1}
+    info.remove_pod(staying.pod)
+    assert info.live_class_counts == {}
+    for pod in (relabelled, other):
+        info.remove_pod(pod.pod)
+    info.add_pod(staying)
+    assert info.live_class_counts == {staying.pod_class: 1}

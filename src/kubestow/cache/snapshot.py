@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from kubestow.api.node import Node
 from kubestow.cache.cache import Cache
-from kubestow.cache.change_log import ChangeLog, Depends
+from kubestow.cache.change_log import ChangeLog
 from kubestow.cache.columns import Columns
 from kubestow.cache.images import ImageState
 from kubestow.cache.node_info import NodeInfo
@@ -121,7 +121,7 @@ class Snapshot:
         """Show this entry in a row: a copy with pods on trial, or the live entry again."""
         self.node_infos[row] = info
         self.columns.write_sums(row, info)
-        self.log.note(row, Depends.PODS)
+        self.log.note_pods(row)
 
     # --- refreshing ---
 
@@ -158,17 +158,19 @@ class Snapshot:
         """Entries changed since the last refresh, and whether one of them is new."""
         changed: list[NodeInfo] = []
         has_new = False
-        seen, newest = self.generation, -1
+        infos, seen, newest = self._infos, self.generation, -1
         for info in reversed(cache.nodes.values()):
             generation = info.generation
-            newest = max(newest, generation)
+            if generation > newest:
+                newest = generation
             if generation <= seen:
                 break
             if info.node is None:
                 continue
-            if info.name not in self._infos:
+            name = info.name
+            if name not in infos:
                 has_new = True
-            self._infos[info.name] = info
+            infos[name] = info
             changed.append(info)
         if newest >= 0:
             # May decrease, when the entry that changed last is deleted; harmless.
@@ -222,7 +224,7 @@ class Snapshot:
 
     def _write(self, row: int, info: NodeInfo, cache: Cache) -> None:
         """Copy one entry into its row."""
-        depends = Depends.PODS
+        is_other_node = False
         self.node_infos[row] = info
         node = info.node
         if node is not None and node is not self.nodes[row]:
@@ -230,14 +232,19 @@ class Snapshot:
             self.columns.write_node(row, info, node)
             # The node has a new table of images, even if no record of the cluster changed.
             self._image_versions[row] = -1
-            depends = Depends.NODE
-        if self._image_versions[row] != cache.image_states.version:
-            self._image_versions[row] = cache.image_states.version
+            is_other_node = True
+        image_version = cache.image_states.version
+        if self._image_versions[row] != image_version:
+            self._image_versions[row] = image_version
             if self._freeze_images(row, info):
-                depends = Depends.NODE
+                is_other_node = True
         self.columns.write_pods(row, info)
-        self._note_claims(row, info)
-        self.log.note(row, depends)
+        if info.pvc_ref_counts or self._claims[row]:
+            self._note_claims(row, info)
+        if is_other_node:
+            self.log.note_node(row)
+        else:
+            self.log.note_pods(row)
 
     def _freeze_images(self, row: int, info: NodeInfo) -> bool:
         """Copy sizes and node counts as of now; return whether they differ from the last copy.
@@ -252,15 +259,18 @@ class Snapshot:
         return True
 
     def _note_claims(self, row: int, info: NodeInfo) -> None:
-        before, after = self._claims[row], info.pvc_ref_counts.keys()
-        if before == after:
-            return
-        for claim in before - after:
-            self.used_pvcs[claim] -= 1
-            if not self.used_pvcs[claim]:
-                del self.used_pvcs[claim]
-        for claim in after - before:
+        before, after = self._claims[row], info.pvc_ref_counts
+        added = [claim for claim in after if claim not in before]
+        for claim in added:
             self.used_pvcs[claim] = self.used_pvcs.get(claim, 0) + 1
+        if len(before) + len(added) != len(after):
+            for claim in before:
+                if claim not in after:
+                    self.used_pvcs[claim] -= 1
+                    if not self.used_pvcs[claim]:
+                        del self.used_pvcs[claim]
+        elif not added:
+            return
         self._claims[row] = frozenset(after)
 
 

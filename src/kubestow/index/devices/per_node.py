@@ -50,7 +50,7 @@ class NodeSlots:
         """Devices of the node changed; a node without a slot has nothing to recompute."""
         slot = self._by_name.get(name)
         if slot is not None:
-            self.log.note(slot, Depends.NODE)
+            self.log.note_node(slot)
             self.log.trim(NOTED_MAX)
 
     def of(self, nodes: Nodes) -> IntArray:

@@ -21,6 +21,8 @@ from kubestow.index.nodes import Nodes
 TOO_MANY_PODS: Final = 1 << 0
 UNRESOLVABLE: Final = 1 << 4
 _BASIC_BITS: Final = {CPU: 1, MEMORY: 2, EPHEMERAL_STORAGE: 3}
+CPU_SHORT: Final = 1 << _BASIC_BITS[CPU]
+MEMORY_SHORT: Final = 1 << _BASIC_BITS[MEMORY]
 _BASIC_CODES: Final[IntArray] = np.array([[1 << bit] for bit in _BASIC_BITS.values()], np.int64)
 _BEYOND_CODES: Final[IntArray] = _BASIC_CODES | UNRESOLVABLE
 _FIRST_SCALAR_BIT: Final = 5
