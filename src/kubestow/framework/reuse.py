@@ -34,6 +34,10 @@ class PodReads(IntEnum):
     ALL = 3  # also labels, namespace, owner, and the rest of the spec
 
 
+# Whether something holds in one attempt.
+Condition = Callable[[CycleState, PodInfo], bool]
+
+
 class Reuse(NamedTuple):
     """A plugin's declaration.
 
@@ -48,6 +52,11 @@ class Reuse(NamedTuple):
     version        differs from its last value whenever `unless` may answer differently; called in
                    every cycle
     ignores_pods   attempts in which the filter reads no pods although `filter` allows it
+    passes         attempts in which every node of the snapshot passes the filter, as far as can be
+                   said without looking at single nodes; asked after PreFilter. The filter is then
+                   not called
+    scores_zero    attempts in which the normalised score of every node is 0. The plugin is then not
+                   called to score
     per_node       the work is done node by node, so nodes that an earlier filter rejected are left
                    out
     """
@@ -58,7 +67,9 @@ class Reuse(NamedTuple):
     concerns: Callable[[PodInfo], bool] | None = None
     unless: Callable[[PodInfo], bool] | None = None
     version: Callable[[], Hashable] | None = None
-    ignores_pods: Callable[[CycleState, PodInfo], bool] | None = None
+    ignores_pods: Condition | None = None
+    passes: Condition | None = None
+    scores_zero: Condition | None = None
     per_node: bool = False
 
 

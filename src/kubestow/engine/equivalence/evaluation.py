@@ -16,6 +16,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, Rejections, decode_status
 from kubestow.framework.faults import pass_on_exit
 from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
+from kubestow.framework.reuse import Condition
 from kubestow.framework.runner import (
     UNRESTRICTED,
     FilterError,
@@ -180,6 +181,8 @@ class ReusingEvaluation:
     def pre_filter(self) -> PreFilterOutcome:
         if self._steps.pre_filter:
             self._ask_pre_filter()
+        if self._filters:
+            self._filters = [step for step in self._filters if not self._holds(step.reuse.passes)]
         return self._kept.outcome
 
     def _ask_pre_filter(self) -> None:
@@ -195,16 +198,28 @@ class ReusingEvaluation:
             skipped.add(name)
         self._filters = [step for step in self._filters if step.name not in skipped]
 
+    def _holds(self, condition: Condition | None) -> bool:
+        """Whether what a plugin declares for some attempts is true of this one."""
+        try:
+            return condition is not None and condition(self.state, self._pod)
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            pass_on_exit(error)
+            raise FallBackToPlain from error
+
     def verdicts(self, rows: Rows) -> Verdicts:
         if not self._filters:
             return self._kept_verdicts(rows)
+        frame, record = self._fresh()
+        are_some_rejected = bool(
+            frame.rejected_count or (record is not None and record.rejected_count)
+        )
         failed_by, codes = self._kept_verdicts(rows)
         failed_by, codes = failed_by.astype(np.int64), codes.astype(np.int64)
-        nodes = nodes_of(self._frame.snapshot, rows)
+        nodes = nodes_of(frame.snapshot, rows)
         for step in self._filters:
             # Only where no earlier filter has rejected the node already.
             positions = None
-            if step.reuse.per_node:
+            if step.reuse.per_node and are_some_rejected:
                 positions = np.flatnonzero((failed_by == PASSED) | (failed_by > step.filter_index))
             asked = nodes if positions is None else nodes.subset(positions)
             try:
@@ -212,6 +227,7 @@ class ReusingEvaluation:
             except FilterError as error:
                 raise FallBackToPlain from error
             if found is not None:
+                are_some_rejected = True
                 override(failed_by, codes, found, step.filter_index, positions)
         return Verdicts(failed_by, codes)
 
@@ -256,7 +272,7 @@ class ReusingEvaluation:
     def _add_asked(self, total: IntArray, nodes: Nodes) -> None:
         state = self.state
         for step in self._steps.score:
-            if step.name not in state.skip_score:
+            if step.name not in state.skip_score and not self._holds(step.reuse.scores_zero):
                 raw = score_of(step, state, self._pod, nodes)
                 total += checked(normalize_of(step, state, self._pod, raw)) * step.weight
 

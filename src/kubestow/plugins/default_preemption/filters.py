@@ -62,8 +62,9 @@ class TrialFilters(tuple[TrialFilter, ...]):
         self.read_all_of_pod = any(each.step.reuse.pod is PodReads.ALL for each in self.reused)
 
 
-# Gives the form in which a filter takes part in an attempt, where that differs between pods.
-_Choose = Callable[[CycleState, PodInfo], TrialFilter]
+# Gives the form in which a filter takes part in an attempt, where that differs between pods; None
+# if it is known to pass every node, whatever pods are on it.
+_Choose = Callable[[CycleState, PodInfo], TrialFilter | None]
 
 
 class FilterTable:
@@ -78,15 +79,15 @@ class FilterTable:
         self._selections: dict[tuple[TrialFilter, ...], TrialFilters] = {}
 
     def of_attempt(self, state: CycleState, pod: PodInfo) -> TrialFilters:
-        """The filters that PreFilter left in the attempt."""
+        """The filters that PreFilter left in the attempt; without those that are known to pass
+        every node, whatever pods are on it."""
         skipped = state.skip_filter
-        selected = tuple(
-            [
-                form if isinstance(form, TrialFilter) else form(state, pod)
-                for name, form in self._filters
-                if name not in skipped
-            ]
-        )
+        chosen = [
+            form if isinstance(form, TrialFilter) else form(state, pod)
+            for name, form in self._filters
+            if name not in skipped
+        ]
+        selected = tuple([each for each in chosen if each is not None])
         found = self._selections.get(selected)
         if found is None:
             if len(self._selections) >= _SELECTIONS_MAX:
@@ -99,7 +100,8 @@ def _form_of(step: FilterStep, *, follows_pods: bool) -> TrialFilter | _Choose:
     reuse = step.reuse
     if follows_pods or reuse.filter is None:
         return TrialFilter(step, Reads.PODS, follows_pods=follows_pods, is_reused=False)
-    is_reused, unless, ignores_pods = reuse.concerns is None, reuse.unless, reuse.ignores_pods
+    is_reused, unless = reuse.concerns is None, reuse.unless
+    ignores_pods, passes = reuse.ignores_pods, reuse.passes
     # By whether it ignores pods, and whether it is reused.
     forms = {
         (ignores, reused): TrialFilter(
@@ -108,11 +110,14 @@ def _form_of(step: FilterStep, *, follows_pods: bool) -> TrialFilter | _Choose:
         for ignores in (False, True)
         for reused in (False, True)
     }
-    if unless is None and ignores_pods is None:
+    if unless is None and ignores_pods is None and passes is None:
         return forms[False, is_reused]
 
-    def choose(state: CycleState, pod: PodInfo) -> TrialFilter:
+    def choose(state: CycleState, pod: PodInfo) -> TrialFilter | None:
         ignores = ignores_pods is not None and bool(ignores_pods(state, pod))
+        reads_node = ignores or reuse.filter is Reads.NODE
+        if reads_node and passes is not None and passes(state, pod):
+            return None
         return forms[ignores, is_reused and (unless is None or not unless(pod))]
 
     return choose
