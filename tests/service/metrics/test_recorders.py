@@ -18,7 +18,8 @@ from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.errors import ApiError
 from kubestow.framework.metrics import Timing
 from kubestow.service.metrics.catalogue import SchedulerCatalogue
-from kubestow.service.metrics.recorders import QueueRecorder, Sampler, SchedulerRecorder
+from kubestow.service.metrics.meters import samples
+from kubestow.service.metrics.recorders import QueueRecorder, SchedulerRecorder
 from kubestow.service.metrics.registry import MetricsRegistry
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.testing import ManualClock, make_node, make_pod, make_pod_group
@@ -279,7 +280,7 @@ def test_a_meter_keeps_timings_on_request() -> None:
         meter.point_ended("Filter")
         kept = [Timing("Filter", 2, "NodeName"), Timing("Filter", 5)]
         assert list(meter.timings) == (kept if keeps_timings else [])
-    assert recorder.points["Filter", "Success", PROFILE].sum == 10
+    assert catalogue.point_duration.labels("Filter", "Success", PROFILE).sum == 10
 
 
 @scenario
@@ -339,8 +340,8 @@ async def test_attempts_are_labelled_up_to_fifteen() -> None:
 
 
 def test_sampling_has_the_given_share() -> None:
-    sampler = Sampler(np.random.default_rng(7))
-    hits = sum(sampler() for _ in range(20_000))
+    drawn = samples(np.random.default_rng(7))
+    hits = sum(next(drawn) for _ in range(20_000))
     assert 1800 < hits < 2200
 
 
