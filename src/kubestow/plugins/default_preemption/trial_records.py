@@ -324,7 +324,9 @@ class RecordedTrials:
             passing = self._record.passing_everywhere(self._inputs, self._parts.reused)
             filters = [other for other in self._parts.reused if other.name not in passing]
             state = self._inputs.state.shallow_copy()
-            state.skip_filter.update(passing, (other.name for other in self._parts.per_pod))
+            state.skip_filter = state.skip_filter.union(
+                passing, (other.name for other in self._parts.per_pod)
+            )
             self._reused = self._inputs._replace(
                 state=state, filters=filters, nominator=NO_NOMINATIONS
             )
