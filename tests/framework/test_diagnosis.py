@@ -1,5 +1,6 @@
 """Why a pod fits nowhere: verdicts as numbers, and the text made of them (spec 04 §3.2, §14.2)."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -275,3 +276,34 @@ def test_rows_are_grouped_by_what_is_said_of_them(
             expected.setdefault(status, []).append(row)
     groups = diagnosis.rows_by_status()
     assert [(status, rows.tolist()) for status, rows in groups] == list(expected.items())
+
+
+# --- counts for the metrics ---
+
+FOUR_FILTERS = filters(*[{1: UNSCHEDULABLE(CPU)}] * 4)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([PASSED, 0, 0, 0, 1, 3]), min_size=1, max_size=6)),
+    st.lists(st.sampled_from(["entered", "explicit", "counted"]), max_size=3),
+)
+def test_rejected_nodes_are_counted_by_filter_however_they_are_kept(
+    stretches: list[list[int]], steps: list[str]
+) -> None:
+    count = sum(map(len, stretches))
+    diagnosis = Diagnosis([f"n{row}" for row in range(count + 1)], CycleState(), FOUR_FILTERS)
+    row = 0
+    for stretch in stretches:
+        rows = slice(row, row + len(stretch))
+        diagnosis.record(rows, np.array(stretch, np.int64), np.ones(len(stretch), np.int64))
+        row = rows.stop
+    for step in steps:
+        match step:
+            case "entered":
+                diagnosis.status_of(count)
+            case "explicit":
+                diagnosis.set_explicit(count, UNSCHEDULABLE("nominated"))
+            case _:
+                diagnosis.reason_counts()
+    expected = Counter(index for stretch in stretches for index in stretch if index != PASSED)
+    assert diagnosis.rejected_counts() == expected

@@ -5,12 +5,9 @@ plugins skip one pod and the next, so attempts are counted by the set of skipped
 of each plugin are computed when they are read.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 
-import numpy as np
-
-from kubestow.arrays import IntArray
 from kubestow.engine.decision import Decision
 from kubestow.framework.metrics import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 from kubestow.framework.profile import Profile
@@ -35,15 +32,16 @@ class Evaluations:
     def add(self, decision: Decision) -> None:
         state, evaluated = decision.state, decision.evaluated_count
         feasible = decision.feasible_count
-        asked = self._filtering[frozenset(state.skip_filter)]
+        asked = self._filtering[state.skip_filter]
         asked.attempts += 1
         asked.nodes += evaluated
         if decision.pre_filter.status is not None:
             self._count_behind(decision.pre_filter.status.plugin)
         if evaluated != feasible:
-            asked.rejected = asked.rejected + decision.diagnosis.rejected_counts()
+            for filter_index, count in decision.diagnosis.rejected_counts().items():
+                asked.rejected[filter_index] += count
         if decision.scores is not None:
-            asked = self._scoring[frozenset(state.skip_score)]
+            asked = self._scoring[state.skip_score]
             asked.attempts += 1
             asked.nodes += feasible
 
@@ -82,17 +80,16 @@ class Evaluations:
     ) -> None:
         """Behind a filter that rejects a node, no other filter is asked about it."""
         rejected = 0
-        counts: list[int] = np.broadcast_to(asked.rejected, len(self._filters)).tolist()
-        for name, count in zip(self._filters, counts, strict=True):
+        for filter_index, name in enumerate(self._filters):
             if name not in skipped:
                 not_asked[name, FILTER] = not_asked.get((name, FILTER), 0) + rejected
-            rejected += count
+            rejected += asked.rejected[filter_index]
 
 
 class _Asked:
     """Attempts in which the same plugins were skipped, and the nodes evaluated in them.
 
-    rejected   int64[filter], how many of these nodes each filter rejected; 0 for none
+    rejected   how many of these nodes each filter rejected, by its index
     """
 
     __slots__ = ("attempts", "nodes", "rejected")
@@ -100,4 +97,4 @@ class _Asked:
     def __init__(self) -> None:
         self.attempts = 0
         self.nodes = 0
-        self.rejected: IntArray | int = 0
+        self.rejected = Counter[int]()
