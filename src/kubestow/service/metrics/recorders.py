@@ -55,7 +55,9 @@ class SchedulerRecorder:
         # The queue's times are steady, too.
         self._clock = SteadyClock(clock)
         self._samples = samples(rng, sampled_share)
-        self._profiles = KeptSeries(lambda name: ProfileSeries(catalogue, name, self.now_s))
+        self._profiles: KeptSeries[str, ProfileSeries] = KeptSeries(
+            lambda name: ProfileSeries(catalogue, name, self.now_s)
+        )
         self._pod_attempts = catalogue.pod_attempts.only
         self._sli: KeptSeries[int, Histogram] = KeptSeries(
             lambda attempts: catalogue.sli_duration.labels(_attempts_label(attempts))
