@@ -79,36 +79,30 @@ class Meter:
         return ()
 
     def resume(self) -> None:
-        self._last_s = self._series.now_s()
+        self._last_s = self._plugin_last_s = self._series.now_s()
 
     def skip_pause(self) -> None:
         now_s = self._series.now_s()
         self.started_s += now_s - self._last_s
-        self._last_s = now_s
+        self._last_s = self._plugin_last_s = now_s
 
     def point_ended(self, point: str, status: Status | None = None) -> None:
         series = self._series
         now_s = series.now_s()
         key = point if status is None else (point, status.code.label)
         series.points[key].observe(now_s - self._last_s)
-        self._last_s = now_s
+        self._last_s = self._plugin_last_s = now_s
 
     def plugin_ended(self, plugin: str, point: str, answer: object = None) -> None:
-        self._enter_plugin(plugin, point, answer)
-
-    def _enter_plugin(self, plugin: str, point: str, answer: object) -> float:
-        """The duration of the call, from the last stop of either kind."""
         series = self._series
         now_s = series.now_s()
-        duration_s = now_s - max(self._last_s, self._plugin_last_s)
-        series.plugins.labels(plugin, point, label_of(answer)).observe(duration_s)
+        series.plugins.labels(plugin, point, label_of(answer)).observe(now_s - self._plugin_last_s)
         self._plugin_last_s = now_s
-        return duration_s
 
     def wait_ended(self, status: Status) -> None:
         now_s = self._series.now_s()
         self._series.waits.labels(label_of(status)).observe(now_s - self._last_s)
-        self._last_s = now_s
+        self._last_s = self._plugin_last_s = now_s
 
     def algorithm_ended(self) -> None:
         series = self._series
@@ -139,8 +133,9 @@ class KeepingMeter(Meter):
         self._timings.append(Timing(point, self._last_s - started_s))
 
     def plugin_ended(self, plugin: str, point: str, answer: object = None) -> None:
-        duration_s = self._enter_plugin(plugin, point, answer)
-        self._timings.append(Timing(point, duration_s, plugin))
+        started_s = self._plugin_last_s
+        super().plugin_ended(plugin, point, answer)
+        self._timings.append(Timing(point, self._plugin_last_s - started_s, plugin))
 
 
 class PlacementMeter(Meter):
