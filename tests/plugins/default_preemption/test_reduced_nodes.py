@@ -111,6 +111,7 @@ SAME_AS_PLAIN = {
 }
 PLAIN_CALLS = {
     "allocatable": (0,),
+    "image_column": ("app",),
     "images": (),
     "label_ids": ("zone",),
     "label_values": ("zone",),
