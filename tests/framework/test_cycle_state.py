@@ -39,16 +39,14 @@ def test_a_clone_has_values_of_its_own_where_they_can_be_copied() -> None:
     assert copy.read("list") is shared
 
 
-def test_a_clone_shares_sets_flags_and_pods_to_activate() -> None:
+def test_a_clone_has_the_same_sets_and_flags_and_shares_pods_to_activate() -> None:
     state = CycleState()
     state.skip_post_filter = True
+    state.skip_filter, state.skip_score = frozenset("A"), frozenset("B")
+    state.skip_pre_bind, state.parallel_pre_bind = frozenset("C"), frozenset("D")
     copy = state.clone()
-    copy.skip_filter.add("A")
-    copy.skip_score.add("B")
-    copy.skip_pre_bind.add("C")
-    copy.parallel_pre_bind.add("D")
     copy.pods_to_activate["ns/p"] = make_pod()
-    assert (state.skip_filter, state.skip_score) == ({"A"}, {"B"})
-    assert (state.skip_pre_bind, state.parallel_pre_bind) == ({"C"}, {"D"})
+    assert (copy.skip_filter, copy.skip_score) == ({"A"}, {"B"})
+    assert (copy.skip_pre_bind, copy.parallel_pre_bind) == ({"C"}, {"D"})
     assert list(state.pods_to_activate) == ["ns/p"]
     assert copy.skip_post_filter

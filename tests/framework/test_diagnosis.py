@@ -1,5 +1,6 @@
 """Why a pod fits nowhere: verdicts as numbers, and the text made of them (spec 04 §3.2, §14.2)."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -301,7 +302,7 @@ def test_kept_rejections_say_what_the_verdicts_say(verdicts: list[tuple[int, int
         assert kept.failed_count == expected.failed_count
         assert kept.statuses() == expected.statuses()
         assert kept.unschedulable_plugins == expected.unschedulable_plugins
-        assert kept.rejected_counts().tolist() == expected.rejected_counts().tolist()
+        assert kept.rejected_counts() == expected.rejected_counts()
         for code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
             assert kept.rows_with_code(code).tolist() == expected.rows_with_code(code).tolist()
 
@@ -332,3 +333,34 @@ def test_a_filter_that_cannot_say_why_is_asked_again() -> None:
     ]
     assert errors[0] is not None
     assert errors[1] is None
+
+
+# --- counts for the metrics ---
+
+FOUR_FILTERS = filters(*[{1: UNSCHEDULABLE(CPU)}] * 4)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([PASSED, 0, 0, 0, 1, 3]), min_size=1, max_size=6)),
+    st.lists(st.sampled_from(["entered", "explicit", "counted"]), max_size=3),
+)
+def test_rejected_nodes_are_counted_by_filter_however_they_are_kept(
+    stretches: list[list[int]], steps: list[str]
+) -> None:
+    count = sum(map(len, stretches))
+    diagnosis = Diagnosis([f"n{row}" for row in range(count + 1)], CycleState(), FOUR_FILTERS)
+    row = 0
+    for stretch in stretches:
+        rows = slice(row, row + len(stretch))
+        diagnosis.record(rows, np.array(stretch, np.int64), np.ones(len(stretch), np.int64))
+        row = rows.stop
+    for step in steps:
+        match step:
+            case "entered":
+                diagnosis.status_of(count)
+            case "explicit":
+                diagnosis.set_explicit(count, UNSCHEDULABLE("nominated"))
+            case _:
+                diagnosis.reason_counts()
+    expected = Counter(index for stretch in stretches for index in stretch if index != PASSED)
+    assert diagnosis.rejected_counts() == expected

@@ -209,7 +209,7 @@ def test_skipped_filters_do_not_run() -> None:
     asked: list[tuple[str, list[str]]] = []
     profile = make_profile(filter_plugin("F0", {"a": UNSCHEDULABLE("x")}, asked=asked))
     state = CycleState()
-    state.skip_filter = {"F0"}
+    state.skip_filter = frozenset({"F0"})
     verdicts = run_filters(profile, state, POD, nodes_of(snapshot_of("a")))
     assert verdicts.failed_by.tolist() == [PASSED]
     assert asked == []
@@ -451,7 +451,7 @@ def test_a_plugin_that_cannot_count_a_nominated_pod_fails_the_attempt() -> None:
 def test_a_plugin_that_skipped_gets_no_added_or_removed_pods() -> None:
     plugin = Room()
     profile, state = make_profile(plugin), CycleState()
-    state.skip_filter = {"Room"}
+    state.skip_filter = frozenset({"Room"})
     assert run_add_pod(profile, state, POD, POD, 0) is None
     assert run_remove_pod(profile, state, POD, POD, 0) is None
     assert plugin.events == []

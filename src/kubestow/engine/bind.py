@@ -304,8 +304,8 @@ def run_pre_flight(placement: Placement) -> Status | None:
                 "It is supposed to return Success, Skip, or Error status"
             )
             return Status(Code.ERROR, error=PluginError(text), plugin=name)
-    state.skip_pre_bind = skip
-    state.parallel_pre_bind = parallel
+    state.skip_pre_bind = frozenset(skip)
+    state.parallel_pre_bind = frozenset(parallel)
     return None if has_work else Status.skip()
 
 

@@ -37,10 +37,10 @@ class CycleState:
     def __init__(self) -> None:
         self._data: dict[str, Any] = {}
         self.group_cycle: GroupCycle | None = None
-        self.skip_filter: set[str] = set()
-        self.skip_score: set[str] = set()
-        self.skip_pre_bind: set[str] = set()
-        self.parallel_pre_bind: set[str] = set()
+        self.skip_filter: frozenset[str] = frozenset()
+        self.skip_score: frozenset[str] = frozenset()
+        self.skip_pre_bind: frozenset[str] = frozenset()
+        self.parallel_pre_bind: frozenset[str] = frozenset()
         self.skip_post_filter = False
         self.pods_to_activate: dict[str, Pod] = {}
         self.meter: CycleMeter = NO_METER
@@ -80,17 +80,16 @@ class CycleState:
         return self.joined(None, self.skip_filter, self.skip_score)
 
     def joined(
-        self, other: "CycleState | None", skip_filter: Iterable[str], skip_score: Iterable[str]
+        self, other: "CycleState | None", skip_filter: frozenset[str], skip_score: frozenset[str]
     ) -> "CycleState":
         """The same with what the plugins of another state have stored, which are those of the other
         one where both have some, and with other plugins skipped."""
         copy = CycleState.__new__(CycleState)
         copy._data = self._data.copy() if other is None else self._data | other._data
         copy.group_cycle = None
-        copy.skip_filter = set(skip_filter)
-        copy.skip_score = set(skip_score)
-        copy.skip_pre_bind = set()
-        copy.parallel_pre_bind = set()
+        copy.skip_filter = skip_filter
+        copy.skip_score = skip_score
+        copy.skip_pre_bind = copy.parallel_pre_bind = frozenset()
         copy.skip_post_filter = self.skip_post_filter
         copy.pods_to_activate = {}
         copy.meter = copy.sampler = NO_METER
@@ -98,7 +97,7 @@ class CycleState:
         return copy
 
     def clone(self) -> "CycleState":
-        """A copy whose stored values may change freely; the sets are shared with the original.
+        """A copy whose stored values may change freely.
 
         Simulations are not measured: the copy has `NO_METER`.
         """

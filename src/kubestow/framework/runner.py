@@ -94,7 +94,7 @@ def run_pre_filter(
     names: frozenset[str] | None = None
     restricting: list[str] = []
     pending: Status | None = None
-    state.skip_filter = skipped = set[str]()
+    state.skip_filter = frozenset()
     sampler = state.sampler
     for name, plugin in profile.pre_filter_steps:
         answer = pre_filter_of(name, plugin, state, pod, nodes)
@@ -107,7 +107,7 @@ def run_pre_filter(
             if not names:
                 return PreFilterOutcome(None, _empty_restriction(restricting), tuple(restricting))
         elif answer.code == Code.SKIP:
-            skipped.add(name)
+            state.skip_filter |= {name}
         elif answer.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return PreFilterOutcome(None, answer.with_plugin(name), ())
         elif answer.code == Code.UNSCHEDULABLE:
@@ -417,7 +417,7 @@ def run_scores(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) 
 
 
 def run_pre_score(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) -> None:
-    state.skip_score = skipped = set[str]()
+    state.skip_score = frozenset()
     sampler = state.sampler
     for name, plugin in profile.pre_score_steps:
         status = pre_score_of(name, plugin, state, pod, nodes)
@@ -426,7 +426,7 @@ def run_pre_score(profile: Profile, state: CycleState, pod: PodInfo, nodes: Node
             continue
         if status.code != Code.SKIP:
             raise ScoreError(failure("running PreScore plugin", name, status))
-        skipped.add(name)
+        state.skip_score |= {name}
 
 
 def pre_score_of(

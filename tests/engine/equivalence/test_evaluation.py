@@ -310,7 +310,7 @@ def test_row_forms_equal_the_array_forms(seed: int) -> None:
     for name, plugin in side.profile.pre_score_steps:
         status = plugin.pre_score(state, pod, nodes)
         if status is not None:
-            state.skip_score.add(name)
+            state.skip_score |= {name}
     for step in side.profile.score_steps:
         if step.row_form is not None and step.name not in state.skip_score:
             scores = np.broadcast_to(step.plugin.score(state, pod, nodes), 5)

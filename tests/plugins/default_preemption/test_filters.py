@@ -21,7 +21,7 @@ CLUSTER = SmallCluster([make_node("n1")], plugins=NAMES)
 
 def state_without(*names: str) -> CycleState:
     state = CycleState()
-    state.skip_filter = set(names)
+    state.skip_filter = frozenset(names)
     return state
 
 

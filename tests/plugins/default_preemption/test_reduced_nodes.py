@@ -111,7 +111,7 @@ SAME_AS_PLAIN = {
 }
 PLAIN_CALLS = {
     "allocatable": (0,),
-    "image_column": ("registry/app:1",),
+    "image_column": ("app",),
     "images": (),
     "label_ids": ("zone",),
     "label_values": ("zone",),

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubestow.service.metrics import buckets
-from kubestow.service.metrics.instruments import UNEXPECTED, Histogram, go_float, label_text
+from kubestow.service.metrics.instruments import (
+    UNEXPECTED,
+    Histogram,
+    KeptSeries,
+    go_float,
+    label_text,
+)
 from kubestow.service.metrics.registry import MetricsRegistry, parse_allowed_labels
 
 
@@ -62,7 +68,7 @@ def test_bounds_are_those_of_the_specification() -> None:
     assert counts == [12, 15, 7, 20, 5, 20, 14, 12]
 
 
-@given(st.lists(st.floats(0, 20), max_size=30))
+@given(st.lists(st.floats(-1, 20) | st.sampled_from(buckets.B), max_size=30))
 def test_a_histogram_counts_each_value_in_every_bucket_that_holds_it(values: list[float]) -> None:
     histogram = Histogram(buckets.B)
     for value in values:
@@ -125,6 +131,16 @@ def test_values_that_are_not_allowed_become_unexpected() -> None:
         ("A", "o"): 1,
         (UNEXPECTED, "o"): 2,
     }
+
+
+def test_a_kept_series_is_found_by_its_labels_once() -> None:
+    family = MetricsRegistry().counter("c_total", "x", ("plugin", "other"))
+    asked: list[str] = []
+    kept = KeptSeries(lambda key: asked.append(key) or family.labels(key, "o"))
+    kept["A"].value += 1
+    kept["A"].value += 1
+    assert asked == ["A"]
+    assert family.labels("A", "o").value == 2
 
 
 def test_reset_sets_counters_to_0_and_leaves_gauges() -> None:

@@ -187,7 +187,6 @@ class ReusingEvaluation:
 
     def _ask_pre_filter(self) -> None:
         state, nodes = self.state, nodes_of(self._frame.snapshot)
-        skipped = state.skip_filter
         for name, plugin in self._steps.pre_filter:
             answer = pre_filter_of(name, plugin, state, self._pod, nodes)
             state.sampler.plugin_ended(name, PRE_FILTER, answer)
@@ -195,7 +194,8 @@ class ReusingEvaluation:
                 continue
             if not isinstance(answer, Status) or answer.code != Code.SKIP:
                 raise FallBackToPlain
-            skipped.add(name)
+            state.skip_filter |= {name}
+        skipped = state.skip_filter
         self._filters = [step for step in self._filters if step.name not in skipped]
 
     def _holds(self, condition: Condition | None) -> bool:

@@ -68,7 +68,7 @@ def _prepare(
         if isinstance(answer, Restriction):
             restrictions.append((name, answer))
         elif isinstance(answer, Status) and answer.code == Code.SKIP:
-            state.skip_filter.add(name)
+            state.skip_filter |= {name}
         elif answer is not None:
             return False
     return all(
@@ -85,6 +85,6 @@ def ask_pre_score(
     status = pre_score_of(name, plugin, state, pod, nodes)
     state.sampler.plugin_ended(name, PRE_SCORE, status)
     if status is not None and status.code == Code.SKIP:
-        state.skip_score.add(name)
+        state.skip_score |= {name}
         return True
     return status is None or status.is_success

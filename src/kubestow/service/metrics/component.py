@@ -10,7 +10,7 @@ from prometheus_client.registry import CollectorRegistry
 from kubestow import __version__
 from kubestow.config.feature_gates import GATES, FeatureGates
 from kubestow.service.metrics import buckets
-from kubestow.service.metrics.instruments import Counter, Histogram
+from kubestow.service.metrics.instruments import Counter, Histogram, KeptSeries
 from kubestow.service.metrics.registry import MetricsRegistry
 
 # Upstream's code of a request without an answer.
@@ -72,27 +72,25 @@ class HostObserver:
     def __init__(self, metrics: RequestMetrics, host: str) -> None:
         self._metrics = metrics
         self._host = host
-        self._counts: dict[tuple[str, int], Counter] = {}
-        self._histograms: dict[str, tuple[Histogram, Histogram, Histogram]] = {}
-        self._waits: dict[str, Histogram] = {}
+        self._counts: KeptSeries[tuple[str, int], Counter] = KeptSeries(
+            lambda key: metrics.requests.labels(str(key[1]), key[0], host)
+        )
+        self._histograms: KeptSeries[str, tuple[Histogram, Histogram, Histogram]] = KeptSeries(
+            lambda method: (
+                metrics.duration.labels(method, host),
+                metrics.sent.labels(method, host),
+                metrics.received.labels(method, host),
+            )
+        )
+        self._waits: KeptSeries[str, Histogram] = KeptSeries(
+            lambda method: metrics.rate_limiter.labels(method, host)
+        )
 
     def answered(
         self, method: str, code: int, duration_s: float, *, sent_bytes: int, received_bytes: int
     ) -> None:
-        count = self._counts.get((method, code))
-        if count is None:
-            count = self._metrics.requests.labels(str(code), method, self._host)
-            self._counts[method, code] = count
-        count.value += 1
-        found = self._histograms.get(method)
-        if found is None:
-            metrics, labels = self._metrics, (method, self._host)
-            found = self._histograms[method] = (
-                metrics.duration.labels(*labels),
-                metrics.sent.labels(*labels),
-                metrics.received.labels(*labels),
-            )
-        duration, sent, received = found
+        self._counts[method, code].value += 1
+        duration, sent, received = self._histograms[method]
         duration.observe(duration_s)
         sent.observe(sent_bytes)
         received.observe(received_bytes)
@@ -101,10 +99,7 @@ class HostObserver:
         self._metrics.requests.labels(NO_ANSWER, method, self._host).inc()
 
     def held_back(self, method: str, duration_s: float) -> None:
-        wait = self._waits.get(method)
-        if wait is None:
-            wait = self._waits[method] = self._metrics.rate_limiter.labels(method, self._host)
-        wait.observe(duration_s)
+        self._waits[method].observe(duration_s)
 
     def repeated(self, method: str, code: int | None) -> None:
         label = NO_ANSWER if code is None else str(code)

@@ -6,7 +6,7 @@ nothing is locked.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Final, Generic, Literal, Protocol, TypeVar
@@ -64,17 +64,19 @@ class Gauge:
 
 
 class Histogram:
-    __slots__ = ("_bounds", "_prefixes", "counts", "sum")
+    __slots__ = ("_bounds", "_lowest", "_prefixes", "counts", "sum")
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self._bounds = bounds
+        self._lowest = bounds[0]
         # Beginnings of the bucket lines, made at the first scrape.
         self._prefixes: list[str] | None = None
         self.counts = [0] * (len(bounds) + 1)
         self.sum = 0.0
 
     def observe(self, value: float) -> None:
-        self.counts[bisect_left(self._bounds, value)] += 1
+        # Most durations are in the lowest bucket, where no search is needed.
+        self.counts[0 if value <= self._lowest else bisect_left(self._bounds, value)] += 1
         self.sum += value
 
     @property
@@ -99,6 +101,8 @@ class Histogram:
 
 
 C = TypeVar("C", bound=Child)
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 
 class Family(Generic[C]):
@@ -171,6 +175,20 @@ class Family(Generic[C]):
             value if value in self.allowed_values.get(name, (value,)) else UNEXPECTED
             for name, value in zip(self.label_names, values, strict=True)
         )
+
+
+class KeptSeries(dict[K, V]):
+    """Series by a key of the caller's, each found by its labels once: `kept[key]`."""
+
+    __slots__ = ("_find",)
+
+    def __init__(self, find: Callable[[K], V]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, key: K) -> V:
+        found = self[key] = self._find(key)
+        return found
 
 
 def label_text(names: Sequence[str], values: Sequence[str]) -> str:
