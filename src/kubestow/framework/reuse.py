@@ -48,6 +48,8 @@ class Reuse(NamedTuple):
     version        differs from its last value whenever `unless` may answer differently; called in
                    every cycle
     ignores_pods   attempts in which the filter reads no pods although `filter` allows it
+    passes_all     whether the filter, whose verdicts are not reused, rejects no node in this attempt,
+                   as far as that is known after PreFilter without a look at the nodes
     per_node       the work is done node by node, so nodes that an earlier filter rejected are left
                    out
     """
@@ -59,6 +61,7 @@ class Reuse(NamedTuple):
     unless: Callable[[PodInfo], bool] | None = None
     version: Callable[[], Hashable] | None = None
     ignores_pods: Callable[[CycleState, PodInfo], bool] | None = None
+    passes_all: Callable[[CycleState], bool] | None = None
     per_node: bool = False
 
 

@@ -17,6 +17,7 @@ from kubestow.arrays import ALL_ROWS, IntArray, NarrowArray, Rows
 from kubestow.errors import PluginError
 from kubestow.framework.answers import (
     array_answer,
+    codes_answer,
     no_answer,
     permit_answer,
     post_filter_answer,
@@ -224,12 +225,12 @@ def run_filters(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes)
 
 def filter_of(
     plugin: FilterPlugin, name: str, state: CycleState, pod: PodInfo, nodes: Nodes
-) -> IntArray | None:
+) -> NarrowArray | None:
     """One plugin's codes, one per node; FilterError when it fails."""
     try:
         result = plugin.filter(state, pod, nodes)
         if result is not None:
-            result = array_answer(result, name, "codes", len(nodes))
+            result = codes_answer(result, name, len(nodes))
     except BaseException as error:  # A fault in one plugin must not stop the scheduler.
         status = fault_status(error, name, FILTER)
         state.sampler.plugin_ended(name, FILTER, status)

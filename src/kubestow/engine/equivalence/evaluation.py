@@ -7,7 +7,13 @@ from kubestow.arrays import IntArray, Rows
 from kubestow.engine.equivalence.frame_record import FrameRecord, NormalizedScore
 from kubestow.engine.equivalence.preparation import ask_pre_score
 from kubestow.engine.equivalence.record import Record
-from kubestow.engine.equivalence.verdicts import FallBackToPlain, checked, merged, override
+from kubestow.engine.equivalence.verdicts import (
+    FallBackToPlain,
+    checked,
+    merged,
+    override,
+    verdicts_of,
+)
 from kubestow.engine.evaluation import PlainEvaluation
 from kubestow.errors import BudgetSpentError, SetAsideError
 from kubestow.framework.cycle_state import CycleState
@@ -93,10 +99,22 @@ class ReusingEvaluation:
         self._frame.seen_share = share
 
     def passes_everywhere(self) -> bool:
-        if self._filters:
-            return False
         frame, record = self._fresh()
-        return not frame.rejected_count and (record is None or not record.rejected_count)
+        if frame.rejected_count or (record is not None and record.rejected_count):
+            return False
+        return not self._filters or self._asked_pass_all()
+
+    def _asked_pass_all(self) -> bool:
+        try:
+            return all(
+                [
+                    step.reuse.passes_all is not None and step.reuse.passes_all(self.state)
+                    for step in self._filters
+                ]
+            )
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            pass_on_exit(error)
+            raise FallBackToPlain from error
 
     def depends_on_shape(self) -> bool:
         return self._record is not None and not self._filters and not self._steps.pre_filter
@@ -148,22 +166,31 @@ class ReusingEvaluation:
     def verdicts(self, rows: Rows) -> Verdicts:
         if not self._filters:
             return self._kept_verdicts(rows)
-        failed_by, codes = self._kept_verdicts(rows)
-        failed_by, codes = failed_by.astype(np.int64), codes.astype(np.int64)
-        nodes = nodes_of(self._frame.snapshot, rows)
+        frame, record = self._fresh()
+        has_rejected = frame.rejected_count or (record is not None and record.rejected_count)
+        verdicts = self._kept_verdicts(rows)
+        nodes = nodes_of(frame.snapshot, rows)
         for step in self._filters:
             # Only where no earlier filter has rejected the node already.
             positions = None
             if step.reuse.per_node:
+                failed_by = verdicts.failed_by
                 positions = np.flatnonzero((failed_by == PASSED) | (failed_by > step.filter_index))
             asked = nodes if positions is None else nodes.subset(positions)
             try:
                 found = filter_of(step.plugin, step.name, self.state, self._pod, asked)
             except FilterError as error:
                 raise FallBackToPlain from error
-            if found is not None:
-                override(failed_by, codes, found, step.filter_index, positions)
-        return Verdicts(failed_by, codes)
+            if found is None:
+                continue
+            if positions is None:
+                more = verdicts_of(found, step.filter_index, verdicts.failed_by.dtype)
+                verdicts = merged(verdicts, more) if has_rejected else more
+            else:
+                verdicts = Verdicts(verdicts.failed_by.copy(), verdicts.codes.astype(np.int64))
+                override(*verdicts, found, step.filter_index, positions)
+            has_rejected = True
+        return verdicts
 
     def _kept_verdicts(self, rows: Rows) -> Verdicts:
         """The verdicts that are kept; of a slice, the kept arrays themselves where possible."""

@@ -44,14 +44,18 @@ SELECTING_MAX: Final = 4096
 
 
 class Tally(RowCounts, Generic[T]):
-    """One count over a ledger. `weights` has what counts, and how much."""
+    """One count over a ledger. `weights` has what counts, and how much.
 
-    __slots__ = ("measure", "weights")
+    `is_used` is set by those that read it without a look-up, so that it is not taken for unused.
+    """
+
+    __slots__ = ("is_used", "measure", "weights")
 
     def __init__(self, measure: Measure[T], row_count: int) -> None:
         super().__init__(np.zeros(row_count, np.int64))
         self.measure = measure
         self.weights: dict[T, int] = {}
+        self.is_used = True
 
 
 class Page(Generic[T]):
@@ -268,6 +272,10 @@ class Ledger(Generic[T]):
 
     def _drop_oldest(self) -> None:
         measure, tally = self._tallies.popitem(last=False)
+        while tally.is_used:  # Once round at most.
+            tally.is_used = False
+            self._tallies[measure] = tally
+            measure, tally = self._tallies.popitem(last=False)
         self._size -= measure.size
         for item in tally.weights:
             self._tallies_of[item].remove(tally)

@@ -4,8 +4,10 @@ An attempt may simulate pods added to or removed from a node (nominated pods, pr
 changes its own copy of the counts, made at the first change; the shared counts stay as they are.
 """
 
+import numpy as np
+
 from kubestow.arrays import IntArray, Rows
-from kubestow.index.topology.domains import ABSENT, DomainColumn
+from kubestow.index.topology.domains import ABSENT, DomainColumn, DomainSums
 
 
 class DomainCounts:
@@ -15,15 +17,34 @@ class DomainCounts:
     counted: the same one, or none where the node does not count (spec 06 §6.3.5).
     """
 
-    __slots__ = ("_is_shared", "column", "counted", "values")
+    __slots__ = ("_is_shared", "_sums", "column", "counted", "values")
 
     def __init__(
-        self, values: IntArray, column: DomainColumn, counted: DomainColumn | None = None
+        self,
+        values: DomainSums | IntArray,
+        column: DomainColumn,
+        counted: DomainColumn | None = None,
     ) -> None:
-        self.values = values
+        """`values` are not changed: the first change makes a copy."""
         self.column = column
         self.counted = column if counted is None else counted
+        self._sums: DomainSums | None = None
+        if isinstance(values, DomainSums):
+            self._sums, values = values, values.values
+        self.values = values
         self._is_shared = True
+
+    def highest(self) -> int:
+        """The largest count, or 0."""
+        if self._sums is not None:
+            return self._sums.highest()
+        return int(np.maximum.reduce(self.values, initial=0))
+
+    def lowest(self) -> int:
+        """The smallest count of a domain in which pods are counted; there must be one."""
+        if self._sums is not None:
+            return self._sums.lowest(self.counted)
+        return self.counted.lowest(self.values)
 
     def at(self, rows: Rows) -> IntArray:
         """int64[node]: what is in the domain of each of these rows; 0 for rows in no domain."""
@@ -37,8 +58,9 @@ class DomainCounts:
         if self._is_shared:
             self.values = self.values.copy()
             self._is_shared = False
+            self._sums = None
         self.values[domain] += amount
 
     def clone(self) -> "DomainCounts":
         self._is_shared = True
-        return DomainCounts(self.values, self.column, self.counted)
+        return DomainCounts(self._sums or self.values, self.column, self.counted)

@@ -64,8 +64,7 @@ class Constraints120(Constraints):
 
 class HardConstraint120(HardConstraint):
     def _lowest(self) -> int:
-        counted = self.counts.counted
-        return counted.lowest(self.counts.values) if counted.domain_count else _NO_DOMAIN
+        return self.counts.lowest() if self.counts.counted.domain_count else _NO_DOMAIN
 
     def with_counts(self, counts: DomainCounts) -> "HardConstraint120":
         return HardConstraint120(self.constraint, counts, matches_itself=self.matches_itself)

@@ -1,0 +1,67 @@
+"""One count as many pods in a row read it.
+
+To look up a column, a tally and its sums takes longer than to read them. A reading keeps what was
+found, and looks it up again when it is no longer kept up to date or some node has other labels.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from kubestow.index.topology.counts import TopologyCounts
+from kubestow.index.topology.domains import EVERY_NODE, DomainColumn, DomainSums, Eligibility
+from kubestow.index.topology.ledger import Tally
+from kubestow.index.topology.measures import InAll
+
+
+class Reading:
+    """A tally over the domains of one topology key. Read it after `refresh`, in the same cycle.
+
+    has_key   whether some node has the label
+    column    the domain whose count a node reads
+    counted   the domain in which a pod on a node is counted: the same one, or none
+    sums      the tally summed over `counted`
+    """
+
+    __slots__ = (
+        "_edition",
+        "_eligibility",
+        "_find",
+        "column",
+        "counted",
+        "has_key",
+        "key",
+        "sums",
+        "tally",
+    )
+
+    column: DomainColumn
+    counted: DomainColumn
+    has_key: bool
+    sums: DomainSums
+    tally: Tally[Any]
+
+    def __init__(
+        self,
+        key: str,
+        find: Callable[[TopologyCounts], Tally[Any]],
+        eligibility: Eligibility = EVERY_NODE,
+    ) -> None:
+        self.key: Final = key
+        self._find = find
+        self._eligibility = eligibility
+        self._edition: object = None
+
+    def refresh(self, counts: TopologyCounts) -> None:
+        if self._edition is not counts.edition or not self.sums.is_kept:
+            self.has_key = counts.has_key(self.key)
+            self.column = counts.column(self.key)
+            self.counted = counts.column(self.key, self._eligibility)
+            self.tally = self._find(counts)
+            self.sums = self.tally.sums(self.counted)
+            self._edition = counts.edition
+        self.tally.is_used = True
+
+
+def live_pods(key: str, measure: InAll, eligibility: Eligibility) -> Reading:
+    """Of the pods that the measure counts and that are not being deleted."""
+    return Reading(key, lambda counts: counts.live_pods(measure), eligibility)
