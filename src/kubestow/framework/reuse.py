@@ -48,8 +48,8 @@ class Reuse(NamedTuple):
     version        differs from its last value whenever `unless` may answer differently; called in
                    every cycle
     ignores_pods   attempts in which the filter reads no pods although `filter` allows it
-    passes_all     whether the filter, whose verdicts are not reused, rejects no node in this attempt,
-                   as far as that is known after PreFilter without a look at the nodes
+    passes_all     whether the filter rejects no node in this attempt, where that is known after
+                   PreFilter without a look at the nodes
     per_node       the work is done node by node, so nodes that an earlier filter rejected are left
                    out
     """

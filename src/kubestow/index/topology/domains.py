@@ -35,10 +35,13 @@ from kubestow.index.taint_match import untolerated
 
 # Not IdArray: NumPy would widen narrower numbers in every gather.
 DomainIds = npt.NDArray[np.intp]
+ByteArray = npt.NDArray[np.uint8]
 
 ABSENT: Final = 0  # The row is in no domain: it lacks the label, or does not count.
 EMPTY: Final = 1  # The value "", numbered whether a node has it or not (see `Eligibility`).
 _FIRST_FREE: Final = 2
+
+VACANT: Final = 255
 
 # Per key. The least recently used is dropped; making one again costs a pass over the nodes.
 VARIANTS_MAX: Final = 128
@@ -133,7 +136,7 @@ class DomainSums:
     is_kept   whether it is still kept up to date
     """
 
-    __slots__ = ("_highest", "_lowest", "is_kept", "total", "values")
+    __slots__ = ("_highest", "_lowest", "_vacant", "is_kept", "total", "values")
 
     def __init__(self, column: "DomainColumn", rows: IntArray) -> None:
         # Weights are summed as doubles, exact for any number of pods that fits a cluster.
@@ -145,6 +148,13 @@ class DomainSums:
         # None until they are read: one changed sum seldom changes them.
         self._highest: int | None = None
         self._lowest: int | None = None
+        self._vacant: ByteArray | None = None
+
+    def vacant(self) -> ByteArray:
+        """uint8[domain]: VACANT where nothing is counted, else 0. Read-only for the caller."""
+        if self._vacant is None:
+            self._vacant = vacancies(self.values)
+        return self._vacant
 
     def highest(self) -> int:
         """The largest value; a number that no row has counts as 0."""
@@ -170,6 +180,8 @@ class DomainSums:
             self._highest = after if after > highest else None
         if before == self._lowest or (self._lowest is not None and after < self._lowest):
             self._lowest = None
+        if self._vacant is not None:
+            self._vacant[domain] = 0 if after > 0 else VACANT
 
     def domains_changed(self) -> None:
         """A domain got its first row, or lost its last."""
@@ -177,6 +189,7 @@ class DomainSums:
 
     def grow(self, capacity: int) -> None:
         self.values = _grown(self.values, capacity)
+        self._vacant = None
 
 
 class DomainColumn:
@@ -374,6 +387,11 @@ def gathered(values: npt.NDArray[np.int64], source: npt.NDArray[np.intp]) -> npt
     moved = values[source]
     moved[source < 0] = 0
     return moved
+
+
+def vacancies(values: IntArray) -> ByteArray:
+    """VACANT where nothing is counted, else 0."""
+    return (values <= 0) * np.uint8(VACANT)
 
 
 def _grown(values: npt.NDArray[np.int64], capacity: int) -> npt.NDArray[np.int64]:

@@ -7,7 +7,13 @@ changes its own copy of the counts, made at the first change; the shared counts 
 import numpy as np
 
 from kubestow.arrays import IntArray, Rows
-from kubestow.index.topology.domains import ABSENT, DomainColumn, DomainSums
+from kubestow.index.topology.domains import (
+    ABSENT,
+    ByteArray,
+    DomainColumn,
+    DomainSums,
+    vacancies,
+)
 
 
 class DomainCounts:
@@ -46,9 +52,24 @@ class DomainCounts:
             return self._sums.lowest(self.counted)
         return self.counted.lowest(self.values)
 
+    def is_empty(self) -> bool:
+        """Whether no domain has a count; none is negative unless a simulation makes it so."""
+        return not (self.values.any() if self._sums is None else self._sums.total)
+
+    def is_everywhere(self) -> bool:
+        """Whether every node is in a domain with a count."""
+        column = self.column
+        return not column.populations.item(ABSENT) and self.lowest() > 0
+
     def at(self, rows: Rows) -> IntArray:
         """int64[node]: what is in the domain of each of these rows; 0 for rows in no domain."""
         return self.values.take(self.column.ids[rows])
+
+    def vacant_at(self, rows: Rows) -> ByteArray:
+        """uint8[node]: VACANT where nothing is counted in the domain of a row, else 0."""
+        if self._sums is None:
+            return vacancies(self.at(rows))
+        return self._sums.vacant().take(self.column.ids[rows])
 
     def add(self, row: int, amount: int) -> None:
         """Add the amount to the count of that row, in this attempt."""

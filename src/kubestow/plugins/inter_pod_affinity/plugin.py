@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Final
 
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntArray
+from kubestow.arrays import IntArray, NarrowArray
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import InterPodAffinityArgs
 from kubestow.errors import PluginError
@@ -17,12 +17,13 @@ from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
+from kubestow.plugins.inter_pod_affinity.existing import ExistingTerms
 from kubestow.plugins.inter_pod_affinity.filtering import STATUSES, FilterState
 from kubestow.plugins.inter_pod_affinity.hints import hint_for_node, hint_for_pod
 from kubestow.plugins.inter_pod_affinity.scoring import (
     DomainScores,
-    ExistingTerms,
     domain_scores,
+    hidden_scores,
     normalised,
     raw_scores,
 )
@@ -44,6 +45,7 @@ class InterPodAffinity:
             score=Reads.PODS,
             pod=PodReads.SPEC,
             concerns=self._has_affinity,
+            passes_all=_passes_all,
         )
         self._namespaces = handle.objects.namespaces
         self._resolver = TermResolver(handle.objects.namespaces)
@@ -63,11 +65,14 @@ class InterPodAffinity:
             return Status.skip()
         if pod.terms_error:
             return Status.unresolvable(f"parsing pod: {pod.terms_error}")
+        counts, namespace_labels = TopologyCounts.at(nodes.snapshot), self._namespace_labels(pod)
+        selecting = counts.terms.selecting(pod.pod_class, namespace_labels)
         filter_state = FilterState(
             pod,
             terms=self._resolver.required(pod.terms),
-            namespace_labels=self._namespace_labels(pod),
-            counts=TopologyCounts.at(nodes.snapshot),
+            forbidding=self._existing.exposed(selecting).forbidding,
+            namespace_labels=namespace_labels,
+            counts=counts,
         )
         if filter_state.is_idle:
             return Status.skip()
@@ -80,7 +85,7 @@ class InterPodAffinity:
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, row: int) -> None:
         filter_state_of(state).add(removed, row, -1)
 
-    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> NarrowArray | None:
         return filter_state_of(state).codes(nodes)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
@@ -96,18 +101,16 @@ class InterPodAffinity:
             return Status.skip()
         if pod.terms_error:
             raise PluginError(f"failed to parse pod: {pod.terms_error}")
+        counts, namespace_labels = TopologyCounts.at(nodes.snapshot), self._namespace_labels(pod)
+        selecting = counts.terms.selecting(pod.pod_class, namespace_labels)
         scores = domain_scores(
-            pod,
-            preferred=self._resolver.preferred(pod.terms) if has_preferred else (),
-            existing=self._existing,
-            namespace_labels=self._namespace_labels(pod),
-            counts=TopologyCounts.at(nodes.snapshot),
+            self._resolver.preferred(pod.terms) if has_preferred else (),
+            self._existing.exposed(selecting).pulling,
+            counts,
         )
         hidden = nodes.snapshot.hidden_terms
         if hidden and has_preferred:
-            labels = self._namespace_labels(pod)
-            counts = TopologyCounts.at(nodes.snapshot)
-            scores += self._existing.hidden_scores(pod, labels, counts, hidden)
+            scores += hidden_scores(self._existing, pod, namespace_labels, counts, hidden)
         if not scores:
             return Status.skip()
         state.write(_PRE_SCORE, scores)
@@ -149,6 +152,10 @@ def _has_preferred(pod: Pod) -> bool:
         return False
     near, apart = affinity.pod_affinity, affinity.pod_anti_affinity
     return bool((near and near.preferred) or (apart and apart.preferred))
+
+
+def _passes_all(state: CycleState) -> bool:
+    return filter_state_of(state).passes_all()
 
 
 def filter_state_of(state: CycleState) -> FilterState:

@@ -111,12 +111,13 @@ class SoftConstraints:
 def _soft(
     constraint: Constraint, reading: Reading, nodes: Nodes, ignored: BoolArray | None
 ) -> SoftConstraint:
-    column = reading.column
+    column, tally = reading.column, reading.tally
+    assert tally is not None, reading.key
     is_by_row = constraint.topology_key == HOSTNAME_LABEL
     size = _node_count(nodes, ignored) if is_by_row else _domain_count(column, nodes, ignored)
     return SoftConstraint(
         column,
-        reading.tally.rows if is_by_row else reading.sums.values,
+        tally.rows if is_by_row else reading.sums.values,
         # math.log, not np.log, whose vectorised forms may differ in the last bit between machines.
         weight=np.float64(math.log(size + 2)),
         allowance=np.float64(constraint.max_skew - 1),
