@@ -6,6 +6,7 @@ recorded for them.
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -50,8 +51,8 @@ class TopologyCounts(Follower):
         self._nodes: list[Node] = list(snapshot.nodes)
         self._label_keys = snapshot.derived(LabelKeys)
         self._keys: OrderedDict[str, TopologyKey] = OrderedDict()
-        self._pods = PodLedger(_class_counts)
-        self._live_pods = PodLedger(_live_class_counts)
+        self._pods = PodLedger(attrgetter("class_counts"))
+        self._live_pods = PodLedger(attrgetter("live_class_counts"))
         self._terms = TermLedger()
         self._ledgers = (self._pods, self._live_pods, self._terms)
 
@@ -142,8 +143,9 @@ class TopologyCounts(Follower):
 
     def pods_changed(self, rows: Iterable[int]) -> None:
         infos = self._infos
+        ledgers = [ledger for ledger in self._ledgers if ledger.is_open]
         for row in dict.fromkeys(rows):
-            for ledger in self._ledgers:
+            for ledger in ledgers:
                 ledger.update(row, infos[row])
 
     def _is_changed(self, row: int, node: Node) -> bool:
@@ -155,11 +157,3 @@ class TopologyCounts(Follower):
             or node.spec.taints != old.spec.taints
             or node.metadata.name != old.metadata.name
         )
-
-
-def _class_counts(info: NodeInfo) -> dict[PodClass, int]:
-    return info.class_counts
-
-
-def _live_class_counts(info: NodeInfo) -> dict[PodClass, int]:
-    return info.live_class_counts

@@ -10,6 +10,7 @@ Not here: domains (`domains`), when a row is compared (`counts`), particular mea
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
@@ -73,7 +74,7 @@ class Ledger(Generic[T]):
 
     def __init__(self, read: Callable[[NodeInfo], Mapping[T, int]]) -> None:
         self._read = read
-        self._is_open = False
+        self.is_open = False
         self._pages: list[Page[T]] = []
         # Every item that some row holds, and the pages it is on.
         self._holders: dict[T, dict[Page[T], None]] = {}
@@ -86,8 +87,8 @@ class Ledger(Generic[T]):
 
     def open(self, infos: Sequence[NodeInfo]) -> None:
         """Read all rows at the first call."""
-        if not self._is_open:
-            self._is_open = True
+        if not self.is_open:
+            self.is_open = True
             self.reset(infos)
 
     def tally(self, measure: Measure[T]) -> Tally[T]:
@@ -110,20 +111,19 @@ class Ledger(Generic[T]):
         return tally
 
     def update(self, row: int, info: NodeInfo) -> None:
-        """Make the row's page, and all tallies, show what the node holds now."""
-        if not self._is_open:
-            return
+        """Make the row's page, and all tallies, show what the node holds now; it must be open."""
         page, now = self._pages[row], self._read(info)
         before = page.amounts
         if before == now:
             return
         page.amounts = dict(now)
-        changes = [
-            (item, amount - before.get(item, 0))
-            for item, amount in now.items()
-            if before.get(item) != amount
-        ]
-        new_count = sum([item not in self._holders for item, _ in changes])
+        changes: list[tuple[T, int]] = []
+        new_count = 0
+        for item, amount in now.items():
+            change = amount - before.get(item, 0)
+            if change:
+                changes.append((item, change))
+                new_count += item not in self._holders
         if new_count * len(self._tallies) > WEIGHED_AT_ONCE_MAX:
             # A pod with thousands of terms: cheaper to count again what is still read.
             while self._tallies:
@@ -140,7 +140,7 @@ class Ledger(Generic[T]):
 
         Columns have to be replaced as well: sums per domain are not changed here.
         """
-        if not self._is_open:
+        if not self.is_open:
             return
         # A row may be deleted, and a node that is listed twice may have a second one now.
         copies = np.bincount(source[source >= 0], minlength=len(self._pages))
@@ -165,7 +165,7 @@ class Ledger(Generic[T]):
 
     def reset(self, infos: Sequence[NodeInfo]) -> None:
         """Forget everything and read all rows again; tallies stay, sums as in `reorder`."""
-        if not self._is_open:
+        if not self.is_open:
             return
         for item in list(self._holders):
             self._retire(item)
@@ -328,7 +328,7 @@ class TermLedger(Ledger[OwnedTerm]):
     """Terms on every row. Terms that require a label are matched only with pods that have it."""
 
     def __init__(self) -> None:
-        super().__init__(_term_counts)
+        super().__init__(attrgetter("term_counts"))
         # The terms that have an owner, with the items that are about each.
         self._owned: dict[AffinityTerm, dict[OwnedTerm, None]] = {}
         self._anchored: dict[Anchor | None, dict[AffinityTerm, None]] = {}
@@ -414,7 +414,3 @@ def _differences(weights: Mapping[T, int], others: Mapping[T, int]) -> dict[T, i
     differences = {item: weight - others.get(item, 0) for item, weight in weights.items()}
     differences |= {item: -weight for item, weight in others.items() if item not in weights}
     return {item: weight for item, weight in differences.items() if weight}
-
-
-def _term_counts(info: NodeInfo) -> Mapping[OwnedTerm, int]:
-    return info.term_counts

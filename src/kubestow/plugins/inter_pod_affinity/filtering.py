@@ -1,6 +1,6 @@
 """Which nodes required pod (anti-)affinity excludes (spec 06 §6.2.5 to §6.2.7)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Final, TypeVar
 
@@ -43,31 +43,25 @@ class FilterState:
         pod: PodInfo,
         *,
         terms: RequiredTerms,
-        forbidding: Sequence[Reading],
+        forbidding: Iterable[Reading],
         namespace_labels: Mapping[str, str],
         counts: TopologyCounts,
     ) -> None:
+        """The readings must be fresh."""
         self._pod = pod
         self._terms = terms
         self._namespace_labels = namespace_labels
         self._counts = counts
-        for reading in (*terms.near_readings, *terms.apart_readings, *forbidding):
-            reading.refresh(counts)
         # Keys that no node has share their column.
-        self._near: dict[DomainColumn, DomainCounts] = {
-            each.column: DomainCounts(each.sums, each.column) for each in terms.near_readings
-        }
-        self._apart: dict[str, DomainCounts] = {
-            each.key: DomainCounts(each.sums, each.column) for each in terms.apart_readings
-        }
-        self._forbidden: dict[str, DomainCounts] = {
-            each.key: DomainCounts(each.sums, each.column) for each in forbidding if each.sums.total
-        }
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether no node can be excluded: neither by the pod's terms nor by those of others."""
-        return not self._near and not self._apart and not self._forbidden
+        self._near: dict[DomainColumn, DomainCounts] = {}
+        self._apart: dict[str, DomainCounts] = {}
+        self._forbidden: dict[str, DomainCounts] = {}
+        for each in terms.near_readings:
+            self._near[each.column] = DomainCounts(each.sums, each.column)
+        for each in terms.apart_readings:
+            self._apart[each.key] = DomainCounts(each.sums, each.column)
+        for each in forbidding:
+            self._forbidden[each.key] = DomainCounts(each.sums, each.column)
 
     def passes_all(self) -> bool:
         """Whether it is known, without a look at the nodes, that every node passes."""
@@ -154,6 +148,29 @@ class FilterState:
                 column = self._counts.column(key)
                 self._forbidden[key] = DomainCounts(np.zeros_like(column.populations), column)
             self._forbidden[key].add(row, sign)
+
+
+def filter_state(
+    pod: PodInfo,
+    *,
+    terms: RequiredTerms,
+    forbidding: Iterable[Reading],
+    namespace_labels: Mapping[str, str],
+    counts: TopologyCounts,
+) -> FilterState | None:
+    """None if no node can be excluded: neither by the pod's terms nor by those of others."""
+    found: list[Reading] = []
+    for reading in forbidding:
+        reading.refresh(counts)
+        if reading.sums.total:
+            found.append(reading)
+    if not found and not terms.near_readings and not terms.apart_readings:
+        return None
+    for reading in (*terms.near_readings, *terms.apart_readings):
+        reading.refresh(counts)
+    return FilterState(
+        pod, terms=terms, forbidding=found, namespace_labels=namespace_labels, counts=counts
+    )
 
 
 def _any(masks: Iterable[BoolArray]) -> BoolArray:

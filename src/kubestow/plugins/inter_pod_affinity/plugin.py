@@ -17,8 +17,8 @@ from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.plugins.inter_pod_affinity.existing import ExistingTerms
-from kubestow.plugins.inter_pod_affinity.filtering import STATUSES, FilterState
+from kubestow.plugins.inter_pod_affinity.existing import ExistingTerms, Exposed
+from kubestow.plugins.inter_pod_affinity.filtering import STATUSES, FilterState, filter_state
 from kubestow.plugins.inter_pod_affinity.hints import hint_for_node, hint_for_pod
 from kubestow.plugins.inter_pod_affinity.scoring import (
     DomainScores,
@@ -31,6 +31,7 @@ from kubestow.plugins.inter_pod_affinity.terms import TermResolver
 
 _PRE_FILTER: Final = "PreFilterInterPodAffinity"
 _PRE_SCORE: Final = "PreScoreInterPodAffinity"
+_EXPOSED: Final = "InterPodAffinity/exposed"
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
@@ -63,20 +64,19 @@ class InterPodAffinity:
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
         if _has_no_terms_anywhere(pod, nodes.snapshot):
             return Status.skip()
-        if pod.terms_error:
-            return Status.unresolvable(f"parsing pod: {pod.terms_error}")
+        if pod.terms.error:
+            return Status.unresolvable(f"parsing pod: {pod.terms.error}")
         counts, namespace_labels = TopologyCounts.at(nodes.snapshot), self._namespace_labels(pod)
-        selecting = counts.terms.selecting(pod.pod_class, namespace_labels)
-        filter_state = FilterState(
+        found = filter_state(
             pod,
             terms=self._resolver.required(pod.terms),
-            forbidding=self._existing.exposed(selecting).forbidding,
+            forbidding=self._exposed(state, pod, namespace_labels, counts).forbidding,
             namespace_labels=namespace_labels,
             counts=counts,
         )
-        if filter_state.is_idle:
+        if found is None:
             return Status.skip()
-        state.write(_PRE_FILTER, filter_state)
+        state.write(_PRE_FILTER, found)
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, row: int) -> None:
@@ -99,13 +99,12 @@ class InterPodAffinity:
             self._ignores_existing and not has_preferred
         ):
             return Status.skip()
-        if pod.terms_error:
-            raise PluginError(f"failed to parse pod: {pod.terms_error}")
+        if pod.terms.error:
+            raise PluginError(f"failed to parse pod: {pod.terms.error}")
         counts, namespace_labels = TopologyCounts.at(nodes.snapshot), self._namespace_labels(pod)
-        selecting = counts.terms.selecting(pod.pod_class, namespace_labels)
         scores = domain_scores(
             self._resolver.preferred(pod.terms) if has_preferred else (),
-            self._existing.exposed(selecting).pulling,
+            self._exposed(state, pod, namespace_labels, counts).pulling,
             counts,
         )
         hidden = nodes.snapshot.hidden_terms
@@ -122,6 +121,21 @@ class InterPodAffinity:
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return normalised(scores)
+
+    def _exposed(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        namespace_labels: Mapping[str, str],
+        counts: TopologyCounts,
+    ) -> Exposed:
+        """What the terms that select the pod come to, looked up once in an attempt."""
+        exposed = state.get(_EXPOSED)
+        if exposed is None:
+            selecting = counts.terms.selecting(pod.pod_class, namespace_labels)
+            exposed = self._existing.exposed(selecting)
+            state.write(_EXPOSED, exposed)
+        return exposed
 
     # --- reuse ---
 

@@ -73,10 +73,12 @@ def hidden_scores(
 
 def raw_scores(scores: Sequence[DomainScores], nodes: Nodes) -> IntArray:
     """int64[node]: the sum of the scores of each node's domains; may be negative."""
-    (column, values), *others = scores
-    raw = values.take(column.ids[nodes.rows])
-    for column, values in others:
-        raw += values.take(column.ids[nodes.rows])
+    rows = nodes.rows
+    column, values = scores[0]
+    ids = column.ids[rows]
+    raw = values.take(ids)
+    for other, values in scores[1:]:
+        raw += values.take(ids if other is column else other.ids[rows])
     return raw
 
 

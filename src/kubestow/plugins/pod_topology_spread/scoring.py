@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +35,9 @@ class SoftConstraint(NamedTuple):
 
     def costs(self, counts: IntArray) -> FloatArray:
         """In doubles and in this order (spec 06 §6.3.8)."""
-        return counts * self.weight + self.allowance
+        costs = counts * self.weight
+        costs += self.allowance
+        return costs
 
     def costs_by_domain(self) -> FloatArray:
         """float64[domain]; 0 for no domain, without the allowance for the skew."""
@@ -161,7 +162,9 @@ def raw_scores(
         scores = to_integers(constraints[0].costs_by_domain()).take(constraints[0].column.ids[rows])
     else:
         # Summed in the order of the constraints: doubles have another sum in another order.
-        sums = reduce(np.add, [_costs_at(each, rows) for each in constraints])
+        sums = _costs_at(constraints[0], rows)
+        for each in constraints[1:]:
+            sums += _costs_at(each, rows)
         scores = to_integers(sums)
     ignored = state.ignored if rows is state.rows else _lacking(state.keys, rows)
     if ignored is not None:
@@ -211,6 +214,10 @@ def _lacking(keys: Sequence[DomainColumn], rows: Rows) -> BoolArray | None:
 
 
 def _rounded(sums: FloatArray) -> IntArray:
-    """To the nearest integer, halves away from zero; np.rint would round them to even."""
+    """To the nearest integer, halves away from zero; np.rint would round them to even.
+
+    The sums are changed.
+    """
     # Adding a half is exact here: a sum is 0 or, as every weight is ln 2 or more, above a half.
-    return np.floor(sums + 0.5).astype(np.int64)
+    sums += 0.5
+    return np.floor(sums, out=sums).astype(np.int64)
