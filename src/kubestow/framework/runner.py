@@ -50,6 +50,7 @@ from kubestow.framework.plugin import (
     Restriction,
 )
 from kubestow.framework.profile import FilterStep, Profile, ScoreStep, plugin_name
+from kubestow.framework.reuse import FinalScores
 from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import Nodes, SimulatedNode
 
@@ -458,6 +459,27 @@ def normalize_of(step: ScoreStep, state: CycleState, pod: PodInfo, raw: IntArray
         raise failed from error
     state.sampler.plugin_ended(step.name, NORMALIZE)
     return scores
+
+
+def final_scores_of(
+    step: ScoreStep,
+    final_scores: FinalScores,
+    state: CycleState,
+    pod: PodInfo,
+    nodes: Nodes,
+) -> IntArray | None:
+    """One plugin's scores as they enter the total; None if PreScore leaves it out."""
+    try:
+        answer = final_scores(state, pod, nodes)
+        if answer is not None:
+            answer = array_answer(answer, step.name, "scores", len(nodes))
+    except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+        fault = fault_error(error, step.name, SCORE)
+        failed = _score_error("running Score plugins", step.name, fault)
+        state.sampler.plugin_ended(step.name, SCORE, failed.status)
+        raise failed from error
+    state.sampler.plugin_ended(step.name, SCORE)
+    return answer
 
 
 def _score_error(prefix: str, name: str, error: Exception) -> ScoreError:

@@ -4,6 +4,7 @@ import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray, Rows
+from kubestow.engine.equivalence.asked import Skipped
 from kubestow.engine.equivalence.frame_record import FrameRecord, NormalizedScore
 from kubestow.engine.equivalence.preparation import ask_pre_score
 from kubestow.engine.equivalence.record import Record
@@ -29,6 +30,7 @@ from kubestow.framework.runner import (
     Scores,
     Verdicts,
     filter_of,
+    final_scores_of,
     normalize_of,
     pre_filter_of,
     score_of,
@@ -55,22 +57,22 @@ class Kept:
         "steps",
     )
 
-    def __init__(self, frame: FrameRecord, record: Record | None, skipped: frozenset[str]) -> None:
+    def __init__(self, frame: FrameRecord, record: Record | None, skipped: Skipped) -> None:
         self.frame = frame
         self.record = record
         self.skipped = skipped
         self.steps = frame.asked(skipped, has_record=record is not None)
         states = [frame.state] if record is None else [frame.state, record.state]
-        self.skip_filter = skipped.union(*(state.skip_filter for state in states))
-        self.skip_score = skipped.union(*(state.skip_score for state in states))
+        self.skip_filter = skipped.filter.union(*(state.skip_filter for state in states))
+        self.skip_score = skipped.score.union(*(state.skip_score for state in states))
         self.filters = [step for step in self.steps.filter if step.name not in self.skip_filter]
         self.outcome = UNRESTRICTED
         if frame.restriction is not None:
             plugin_name, restriction = frame.restriction
             self.outcome = PreFilterOutcome(restriction.node_names, None, (plugin_name,))
 
-    def is_of(self, frame: FrameRecord, record: Record | None, skipped: frozenset[str]) -> bool:
-        return self.frame is frame and self.record is record and self.skipped == skipped
+    def is_of(self, frame: FrameRecord, record: Record | None, skipped: Skipped) -> bool:
+        return self.frame is frame and self.record is record and self.skipped is skipped
 
     def state(self) -> CycleState:
         """The state of an attempt, with what the plugins of the frame and the record stored."""
@@ -233,9 +235,16 @@ class ReusingEvaluation:
     def _add_asked(self, total: IntArray, nodes: Nodes) -> None:
         state = self.state
         for step in self._steps.score:
-            if step.name not in state.skip_score:
+            if step.name in state.skip_score:
+                continue
+            if step.reuse.final_scores is not None:
+                scores = final_scores_of(step, step.reuse.final_scores, state, self._pod, nodes)
+                if scores is None:
+                    continue
+            else:
                 raw = score_of(step, state, self._pod, nodes)
-                total += checked(normalize_of(step, state, self._pod, raw)) * step.weight
+                scores = normalize_of(step, state, self._pod, raw)
+            total += checked(scores) * step.weight
 
     def _parts(self, rows: Rows) -> tuple[PluginScores, ...]:
         """Every plugin's part, by asking all of them; none if one fails now."""

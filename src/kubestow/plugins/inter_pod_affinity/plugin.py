@@ -47,6 +47,7 @@ class InterPodAffinity:
             pod=PodReads.SPEC,
             concerns=self._has_affinity,
             passes_all=_passes_all,
+            final_scores=self._final_scores,
         )
         self._namespaces = handle.objects.namespaces
         self._resolver = TermResolver(handle.objects.namespaces)
@@ -94,22 +95,7 @@ class InterPodAffinity:
     # --- scoring ---
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        has_preferred = _has_preferred(pod.pod)
-        if _has_no_terms_anywhere(pod, nodes.snapshot) or (
-            self._ignores_existing and not has_preferred
-        ):
-            return Status.skip()
-        if pod.terms.error:
-            raise PluginError(f"failed to parse pod: {pod.terms.error}")
-        counts, namespace_labels = TopologyCounts.at(nodes.snapshot), self._namespace_labels(pod)
-        scores = domain_scores(
-            self._resolver.preferred(pod.terms) if has_preferred else (),
-            self._exposed(state, pod, namespace_labels, counts).pulling,
-            counts,
-        )
-        hidden = nodes.snapshot.hidden_terms
-        if hidden and has_preferred:
-            scores += hidden_scores(self._existing, pod, namespace_labels, counts, hidden)
+        scores = self._domain_scores(state, pod, nodes)
         if not scores:
             return Status.skip()
         state.write(_PRE_SCORE, scores)
@@ -121,6 +107,30 @@ class InterPodAffinity:
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return normalised(scores)
+
+    def _final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+        scores = self._domain_scores(state, pod, nodes)
+        return self.normalize(state, pod, raw_scores(scores, nodes)) if scores else None
+
+    def _domain_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> list[DomainScores]:
+        """Empty if nothing scores."""
+        has_preferred = _has_preferred(pod.pod)
+        if _has_no_terms_anywhere(pod, nodes.snapshot) or (
+            self._ignores_existing and not has_preferred
+        ):
+            return []
+        if pod.terms.error:
+            raise PluginError(f"failed to parse pod: {pod.terms.error}")
+        counts, namespace_labels = TopologyCounts.at(nodes.snapshot), self._namespace_labels(pod)
+        scores = domain_scores(
+            self._resolver.preferred(pod.terms) if has_preferred else (),
+            self._exposed(state, pod, namespace_labels, counts).pulling,
+            counts,
+        )
+        hidden = nodes.snapshot.hidden_terms
+        if hidden and has_preferred:
+            scores += hidden_scores(self._existing, pod, namespace_labels, counts, hidden)
+        return scores
 
     def _exposed(
         self,

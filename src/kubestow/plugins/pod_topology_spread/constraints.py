@@ -126,6 +126,21 @@ class Constraints:
             return True
         return bool(self._defaults) and not self._selectors.of(pod.pod).is_empty
 
+    def are_any_hard(self, pod: PodInfo) -> bool:
+        """Whether a pod that has constraints may have hard ones."""
+        return self._may_have(pod, HARD)
+
+    def are_any_soft(self, pod: PodInfo) -> bool:
+        """Whether a pod that has constraints may have soft ones."""
+        return self._may_have(pod, SOFT)
+
+    def _may_have(self, pod: PodInfo, action: WhenUnsatisfiable) -> bool:
+        given = pod.pod.spec.topology_spread_constraints or self._defaults_of[action]
+        for constraint in given:  # noqa: SIM110  A generator costs more than the comparison.
+            if constraint.when_unsatisfiable == action:
+                return True
+        return False
+
     def kind_of(self, pod: PodInfo) -> Hashable | None:
         """Equal for pods with the same constraints on the same nodes, their own or by default.
 

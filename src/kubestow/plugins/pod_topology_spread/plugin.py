@@ -21,8 +21,11 @@ from kubestow.plugins.pod_topology_spread.hints import Hints
 from kubestow.plugins.pod_topology_spread.scoring import (
     ScoreState,
     SoftConstraints,
+    ToIntegers,
+    final_scores,
     normalised,
     raw_scores,
+    rounded,
 )
 
 _PRE_FILTER: Final = "PreFilterPodTopologySpread"
@@ -38,6 +41,8 @@ class PodTopologySpread:
     args_type: ClassVar[type[PodTopologySpreadArgs]] = PodTopologySpreadArgs
     # An older version has other constraints.
     constraints_type: ClassVar[type[Constraints]] = Constraints
+    # And another rounding.
+    to_integers: ClassVar[ToIntegers] = staticmethod(rounded)
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         gates = handle.feature_gates
@@ -54,7 +59,10 @@ class PodTopologySpread:
             score=Reads.PODS,
             pod=PodReads.SPEC,
             concerns=self._constraints.are_any_for,
+            filters=self._constraints.are_any_hard,
+            scores=self._constraints.are_any_soft,
             passes_all=_passes_all,
+            final_scores=self._final_scores,
         )
 
     def events(self) -> Registrations:
@@ -97,17 +105,25 @@ class PodTopologySpread:
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         if len(nodes.snapshot) == 0:
             return Status.skip()
-        soft = self._soft(pod, self._kind(state, pod))
-        if not soft:
+        prepared = self._prepared(state, pod, nodes)
+        if prepared is None:
             return Status.skip()
-        state.write(_PRE_SCORE, soft.state(nodes, TopologyCounts.at(nodes.snapshot)))
+        state.write(_PRE_SCORE, prepared)
         return None
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        return raw_scores(_score_state(state), nodes)
+        return raw_scores(_score_state(state), nodes, self.to_integers)
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return normalised(scores, _score_state(state).ignored)
+
+    def _final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+        prepared = self._prepared(state, pod, nodes)
+        return None if prepared is None else final_scores(prepared, nodes, self.to_integers)
+
+    def _prepared(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> ScoreState | None:
+        soft = self._soft(pod, self._kind(state, pod))
+        return soft.state(nodes, TopologyCounts.at(nodes.snapshot)) if soft else None
 
     # --- what pods share ---
 

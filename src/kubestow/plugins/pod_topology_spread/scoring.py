@@ -20,6 +20,9 @@ from kubestow.plugins.pod_topology_spread.constraints import (
     topology_keys,
 )
 
+# How sums of costs become scores; the sums may be changed.
+ToIntegers = Callable[[FloatArray], IntArray]
+
 
 class SoftConstraint(NamedTuple):
     """The cost of a node for one constraint: count times weight, plus the allowance for the skew.
@@ -136,26 +139,19 @@ def _domain_count(column: DomainColumn, nodes: Nodes, ignored: BoolArray | None)
     Spec 06 §6.3.7: nodes without the label form the domain "", where they are not ignored.
     """
     ids = column.ids[nodes.rows]
-    if ignored is None and len(ids) == len(column.ids):
-        is_new = bool(column.populations[ABSENT]) and not column.populations[EMPTY]
-        return column.domain_count + is_new
     if ignored is not None:
         ids = ids[~ignored]
-    populated = np.zeros(len(column.populations), np.bool_)
-    populated[ids] = True
-    populated[EMPTY] |= populated[ABSENT]
-    return int(np.count_nonzero(populated[EMPTY:]))
+    if len(ids) == len(column.ids):
+        is_new = bool(column.populations[ABSENT]) and not column.populations[EMPTY]
+        return column.domain_count + is_new
+    present = column.present(ids)
+    present[EMPTY] |= present[ABSENT]
+    return int(np.count_nonzero(present[EMPTY:]))
 
 
-def raw_scores(
-    state: ScoreState,
-    nodes: Nodes,
-    to_integers: Callable[[FloatArray], IntArray] | None = None,
-) -> IntArray:
-    """int64[node]: the higher, the more uneven; 0 for ignored nodes. Sums are rounded, unless
-    `to_integers` does something else."""
+def raw_scores(state: ScoreState, nodes: Nodes, to_integers: ToIntegers) -> IntArray:
+    """int64[node]: the higher, the more uneven; 0 for ignored nodes."""
     rows, constraints = nodes.rows, state.constraints
-    to_integers = to_integers or _rounded
     if not constraints:
         scores = np.zeros(len(nodes), np.int64)
     elif len(constraints) == 1 and not constraints[0].is_by_row:
@@ -179,15 +175,36 @@ def normalised(raw: IntArray, ignored: BoolArray | None) -> IntArray:
     if highest == 0:
         scores = np.full_like(raw, MAX_NODE_SCORE)
     else:
+        lowest = int(np.minimum.reduce(scored))
         # Many nodes have few distinct raw scores: then each is computed once and looked up.
         is_table = highest < len(raw)
-        values = np.arange(highest + 1) if is_table else raw
-        scores = MAX_NODE_SCORE * (highest + int(np.minimum.reduce(scored)) - values) // highest
+        scores = _inverted(np.arange(highest + 1) if is_table else raw, lowest, highest)
         if is_table:
             scores = scores.take(raw)
     if ignored is not None:
         scores[ignored] = 0
     return scores
+
+
+def final_scores(state: ScoreState, nodes: Nodes, to_integers: ToIntegers) -> IntArray:
+    """int64[node]: the normalised scores of all feasible nodes, which are those of the state."""
+    constraints = state.constraints
+    if len(constraints) != 1 or constraints[0].is_by_row or state.ignored is not None:
+        return normalised(raw_scores(state, nodes, to_integers), state.ignored)
+    # Nodes of one domain have one score.
+    (constraint,) = constraints
+    ids = constraint.column.ids[nodes.rows]
+    raw = to_integers(constraint.costs_by_domain())
+    scored = raw[constraint.column.present(ids)]
+    highest = int(np.maximum.reduce(scored, initial=0))
+    lowest = int(np.minimum.reduce(scored))
+    if highest == 0:
+        return np.full(len(ids), MAX_NODE_SCORE, np.int64)
+    return _inverted(raw, lowest, highest).take(ids)
+
+
+def _inverted(raw: IntArray, lowest: int, highest: int) -> IntArray:
+    return MAX_NODE_SCORE * (highest + lowest - raw) // highest
 
 
 def _costs_at(constraint: SoftConstraint, rows: Rows) -> FloatArray:
@@ -213,7 +230,7 @@ def _lacking(keys: Sequence[DomainColumn], rows: Rows) -> BoolArray | None:
     return lacking
 
 
-def _rounded(sums: FloatArray) -> IntArray:
+def rounded(sums: FloatArray) -> IntArray:
     """To the nearest integer, halves away from zero; np.rint would round them to even.
 
     The sums are changed.

@@ -15,7 +15,6 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import FloatArray, IntArray
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.plugin_args import PodTopologySpreadArgs
-from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import PreFilterResult
 from kubestow.framework.status import Status
@@ -33,10 +32,9 @@ from kubestow.plugins.pod_topology_spread.constraints import (
     topology_keys,
 )
 from kubestow.plugins.pod_topology_spread.filtering import FilterState, HardConstraint
-from kubestow.plugins.pod_topology_spread.scoring import ScoreState, raw_scores
+from kubestow.plugins.pod_topology_spread.scoring import ToIntegers
 
 _PRE_FILTER: Final = "PreFilterPodTopologySpread"
-_PRE_SCORE: Final = "PreScorePodTopologySpread"
 # The count of the emptiest domain where there is none: every node passes.
 _NO_DOMAIN: Final = 2**31 - 1
 
@@ -85,8 +83,13 @@ class FilterState120(FilterState):
         return FilterState120(constraints, self.namespace)
 
 
+def _truncated(sums: FloatArray) -> IntArray:
+    return sums.astype(np.int64)
+
+
 class PodTopologySpread120(PodTopologySpread):
     constraints_type: ClassVar[type[Constraints]] = Constraints120
+    to_integers: ClassVar[ToIntegers] = staticmethod(_truncated)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
         constraints = self._constraints.of(pod.pod, HARD)
@@ -95,13 +98,6 @@ class PodTopologySpread120(PodTopologySpread):
         counts = TopologyCounts.at(nodes.snapshot)
         state.write(_PRE_FILTER, _filter_state(pod, constraints, counts))
         return None
-
-    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        try:
-            prepared: ScoreState = state.read(_PRE_SCORE)
-        except PluginError as error:
-            raise PluginError(f'error reading "{_PRE_SCORE}" from cycleState: {error}') from error
-        return raw_scores(prepared, nodes, to_integers=_truncated)
 
 
 def _filter_state(
@@ -124,7 +120,3 @@ def _filter_state(
         matches_itself = constraint.selector.matches(pod.pod.metadata.labels)
         hard.append(HardConstraint120(constraint, by_key[key], matches_itself=matches_itself))
     return FilterState120(hard, pod.namespace)
-
-
-def _truncated(sums: FloatArray) -> IntArray:
-    return sums.astype(np.int64)
