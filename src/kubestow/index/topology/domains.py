@@ -247,17 +247,6 @@ class DomainColumn:
         self.is_kept = False
         self.detach()
 
-    def present(self, ids: DomainIds) -> BoolArray:
-        """bool[domain]: which numbers are among these, ABSENT included; `ids` are some of its own.
-
-        A new array.
-        """
-        if len(ids) == len(self.ids):
-            return self.populations > 0
-        present = np.zeros(len(self.populations), np.bool_)
-        present[ids] = True
-        return present
-
     def lowest(self, values: IntArray) -> int:
         """The smallest value of a domain that has rows; there must be one."""
         if self._registered is None:

@@ -65,11 +65,14 @@ class DomainCounts:
         """int64[node]: what is in the domain of each of these rows; 0 for rows in no domain."""
         return self.values.take(self.column.ids[rows])
 
+    def kept_vacant(self) -> ByteArray | None:
+        """uint8[domain]: VACANT where nothing is counted, else 0; None in a simulation."""
+        return None if self._sums is None else self._sums.vacant()
+
     def vacant_at(self, rows: Rows) -> ByteArray:
         """uint8[node]: VACANT where nothing is counted in the domain of a row, else 0."""
-        if self._sums is None:
-            return vacancies(self.at(rows))
-        return self._sums.vacant().take(self.column.ids[rows])
+        kept = self.kept_vacant()
+        return vacancies(self.at(rows)) if kept is None else kept.take(self.column.ids[rows])
 
     def add(self, row: int, amount: int) -> None:
         """Add the amount to the count of that row, in this attempt."""

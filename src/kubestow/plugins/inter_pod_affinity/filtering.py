@@ -11,7 +11,7 @@ from kubestow.arrays import BoolArray, NarrowArray, Rows
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.index.topology.domains import ABSENT, VACANT, DomainColumn
+from kubestow.index.topology.domains import ABSENT, VACANT, ByteArray, DomainColumn
 from kubestow.index.topology.reading import Reading
 from kubestow.index.topology.what_if import DomainCounts
 from kubestow.plugins.inter_pod_affinity.terms import RequiredTerms
@@ -75,12 +75,21 @@ class FilterState:
         """int[node]: the first rule each node breaks; None if no node breaks any."""
         rows = nodes.rows
         # One less than the code, so that a node that passes has the largest number.
-        found = [
-            counts.vacant_at(rows) | np.uint8(code - 1)
-            for code, by_key in ((FORBIDDEN, self._forbidden), (NEAR, self._apart))
-            for counts in by_key.values()
-            if not counts.is_empty()
-        ]
+        found: list[ByteArray] = []
+        # Counts of one key are compared by domain, then read for all rows at once.
+        by_domain: dict[DomainColumn, ByteArray] = {}
+        for code, by_key in ((FORBIDDEN, self._forbidden), (NEAR, self._apart)):
+            for counts in by_key.values():
+                if counts.is_empty():
+                    continue
+                vacant, column = counts.kept_vacant(), counts.column
+                if vacant is None:
+                    found.append(counts.vacant_at(rows) | np.uint8(code - 1))
+                    continue
+                marked = vacant | np.uint8(code - 1)
+                other = by_domain.get(column)
+                by_domain[column] = marked if other is None else np.minimum(marked, other)
+        found += [marked.take(column.ids[rows]) for column, marked in by_domain.items()]
         if self._near:
             found.append(~self._is_far(rows) * np.uint8(VACANT) | np.uint8(FAR - 1))
         if not found:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,11 @@ from kubestow.plugins.pod_topology_spread.constraints import (
     topology_keys,
 )
 
+IntOrArray = TypeVar("IntOrArray", int, IntArray)
+
+# Up to this many numbers of domains are read one by one.
+_DOMAINS_FEW: Final = 64
+
 # How sums of costs become scores; the sums may be changed.
 ToIntegers = Callable[[FloatArray], IntArray]
 
@@ -27,7 +32,8 @@ ToIntegers = Callable[[FloatArray], IntArray]
 class SoftConstraint(NamedTuple):
     """The cost of a node for one constraint: count times weight, plus the allowance for the skew.
 
-    counts   int64[domain], or int64[row] where every node is a domain
+    counts      int64[domain], or int64[row] where every node is a domain
+    feasible    how many feasible nodes each domain has, if there are few domains
     """
 
     column: DomainColumn
@@ -35,6 +41,7 @@ class SoftConstraint(NamedTuple):
     weight: np.float64
     allowance: np.float64
     is_by_row: bool
+    feasible: list[int] | None
 
     def costs(self, counts: IntArray) -> FloatArray:
         """In doubles and in this order (spec 06 §6.3.8)."""
@@ -118,7 +125,16 @@ def _soft(
     column, tally = reading.column, reading.tally
     assert tally is not None, reading.key
     is_by_row = constraint.topology_key == HOSTNAME_LABEL
-    size = _node_count(nodes, ignored) if is_by_row else _domain_count(column, nodes, ignored)
+    feasible: list[int] | None = None
+    if is_by_row:
+        size = len(nodes) - (0 if ignored is None else int(np.count_nonzero(ignored)))
+    else:
+        populations = _feasible_populations(column, nodes, ignored)
+        # Spec 06 §6.3.7: nodes without the label form the domain "", where they are not ignored.
+        is_new = bool(populations[ABSENT]) and not populations[EMPTY]
+        size = int(np.count_nonzero(populations[EMPTY:])) + is_new
+        if len(populations) <= _DOMAINS_FEW:
+            feasible = populations.tolist()
     return SoftConstraint(
         column,
         tally.rows if is_by_row else reading.sums.values,
@@ -126,27 +142,20 @@ def _soft(
         weight=np.float64(math.log(size + 2)),
         allowance=np.float64(constraint.max_skew - 1),
         is_by_row=is_by_row,
+        feasible=feasible,
     )
 
 
-def _node_count(nodes: Nodes, ignored: BoolArray | None) -> int:
-    return len(nodes) - (0 if ignored is None else int(np.count_nonzero(ignored)))
-
-
-def _domain_count(column: DomainColumn, nodes: Nodes, ignored: BoolArray | None) -> int:
-    """How many domains the feasible nodes have, without ignored nodes.
-
-    Spec 06 §6.3.7: nodes without the label form the domain "", where they are not ignored.
-    """
+def _feasible_populations(
+    column: DomainColumn, nodes: Nodes, ignored: BoolArray | None
+) -> IntArray:
+    """int64[domain]: how many feasible nodes are in each, without ignored ones."""
     ids = column.ids[nodes.rows]
     if ignored is not None:
         ids = ids[~ignored]
     if len(ids) == len(column.ids):
-        is_new = bool(column.populations[ABSENT]) and not column.populations[EMPTY]
-        return column.domain_count + is_new
-    present = column.present(ids)
-    present[EMPTY] |= present[ABSENT]
-    return int(np.count_nonzero(present[EMPTY:]))
+        return column.populations
+    return np.bincount(ids, minlength=len(column.populations))
 
 
 def raw_scores(state: ScoreState, nodes: Nodes, to_integers: ToIntegers) -> IntArray:
@@ -188,22 +197,20 @@ def normalised(raw: IntArray, ignored: BoolArray | None) -> IntArray:
 
 def final_scores(state: ScoreState, nodes: Nodes, to_integers: ToIntegers) -> IntArray:
     """int64[node]: the normalised scores of all feasible nodes, which are those of the state."""
-    constraints = state.constraints
-    if len(constraints) != 1 or constraints[0].is_by_row or state.ignored is not None:
+    constraint = state.constraints[0] if len(state.constraints) == 1 else None
+    if constraint is None or constraint.feasible is None or state.ignored is not None:
         return normalised(raw_scores(state, nodes, to_integers), state.ignored)
-    # Nodes of one domain have one score.
-    (constraint,) = constraints
+    # Nodes of one domain have one score. Few numbers are faster without arrays.
+    raw: list[int] = to_integers(constraint.costs_by_domain()).tolist()
+    scored = [score for score, count in zip(raw, constraint.feasible, strict=True) if count]
+    highest, lowest = max(0, *scored), min(scored)
     ids = constraint.column.ids[nodes.rows]
-    raw = to_integers(constraint.costs_by_domain())
-    scored = raw[constraint.column.present(ids)]
-    highest = int(np.maximum.reduce(scored, initial=0))
-    lowest = int(np.minimum.reduce(scored))
     if highest == 0:
         return np.full(len(ids), MAX_NODE_SCORE, np.int64)
-    return _inverted(raw, lowest, highest).take(ids)
+    return np.array([_inverted(score, lowest, highest) for score in raw], np.int64).take(ids)
 
 
-def _inverted(raw: IntArray, lowest: int, highest: int) -> IntArray:
+def _inverted(raw: IntOrArray, lowest: int, highest: int) -> IntOrArray:
     return MAX_NODE_SCORE * (highest + lowest - raw) // highest
 
 
