@@ -56,7 +56,7 @@ class Tally(RowCounts, Generic[T]):
         super().__init__(np.zeros(row_count, np.int64))
         self.measure = measure
         self.weights: dict[T, int] = {}
-        self.is_used = True
+        self.is_used = False
 
 
 class Page(Generic[T]):
@@ -106,8 +106,10 @@ class Ledger(Generic[T]):
         self._size += measure.size
         by_rows = TALLY_ROWS_MAX // max(len(self._pages), 1)
         most = min(TALLIES_MAX, max(by_rows, TALLIES_FEW))
+        tally.is_used = True  # It must not go while others make room for it.
         while len(self._tallies) > most or (self._size > SETS_MAX and len(self._tallies) > 1):
             self._drop_oldest()
+        tally.is_used = False
         return tally
 
     def update(self, row: int, info: NodeInfo) -> None:

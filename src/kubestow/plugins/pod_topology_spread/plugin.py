@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from typing import ClassVar, Final
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntArray, NarrowArray
+from kubestow.arrays import FloatArray, IntArray, NarrowArray
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -21,7 +21,6 @@ from kubestow.plugins.pod_topology_spread.hints import Hints
 from kubestow.plugins.pod_topology_spread.scoring import (
     ScoreState,
     SoftConstraints,
-    ToIntegers,
     final_scores,
     normalised,
     raw_scores,
@@ -41,8 +40,6 @@ class PodTopologySpread:
     args_type: ClassVar[type[PodTopologySpreadArgs]] = PodTopologySpreadArgs
     # An older version has other constraints.
     constraints_type: ClassVar[type[Constraints]] = Constraints
-    # And another rounding.
-    to_integers: ClassVar[ToIntegers] = staticmethod(rounded)
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         gates = handle.feature_gates
@@ -110,6 +107,11 @@ class PodTopologySpread:
             return Status.skip()
         state.write(_PRE_SCORE, prepared)
         return None
+
+    @staticmethod
+    def to_integers(sums: FloatArray) -> IntArray:
+        """How sums of costs become raw scores; an older version has another rounding."""
+        return rounded(sums)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         return raw_scores(_score_state(state), nodes, self.to_integers)

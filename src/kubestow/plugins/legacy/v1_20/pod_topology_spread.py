@@ -32,7 +32,6 @@ from kubestow.plugins.pod_topology_spread.constraints import (
     topology_keys,
 )
 from kubestow.plugins.pod_topology_spread.filtering import FilterState, HardConstraint
-from kubestow.plugins.pod_topology_spread.scoring import ToIntegers
 
 _PRE_FILTER: Final = "PreFilterPodTopologySpread"
 # The count of the emptiest domain where there is none: every node passes.
@@ -83,13 +82,8 @@ class FilterState120(FilterState):
         return FilterState120(constraints, self.namespace)
 
 
-def _truncated(sums: FloatArray) -> IntArray:
-    return sums.astype(np.int64)
-
-
 class PodTopologySpread120(PodTopologySpread):
     constraints_type: ClassVar[type[Constraints]] = Constraints120
-    to_integers: ClassVar[ToIntegers] = staticmethod(_truncated)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
         constraints = self._constraints.of(pod.pod, HARD)
@@ -98,6 +92,10 @@ class PodTopologySpread120(PodTopologySpread):
         counts = TopologyCounts.at(nodes.snapshot)
         state.write(_PRE_FILTER, _filter_state(pod, constraints, counts))
         return None
+
+    @staticmethod
+    def to_integers(sums: FloatArray) -> IntArray:
+        return sums.astype(np.int64)
 
 
 def _filter_state(
