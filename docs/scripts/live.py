@@ -30,6 +30,7 @@ import numpy as np
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.clock import SystemClock
+from kubestow.cluster.client import ObjectWatch
 from kubestow.cluster.events import EventRecorder
 from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import load_kubeconfig
@@ -211,21 +212,21 @@ async def run_once(client: HttpClient, command: Sequence[str], pod_count: int) -
     clock = SystemClock()
     events_before = await count(client, EVENTS)
     listed = await client.get_document(f"{PODS}?limit=1")
-    watch = await client.watch(
-        Pod,
-        resource_version=listed["metadata"]["resourceVersion"],
-        field_selector="spec.nodeName!=",
-    )
+    version = listed["metadata"]["resourceVersion"]
+    watch = await watch_bound(client, version)
     process = started(command)
     try:
         async with asyncio.timeout(RUN_LIMIT_S):
             bound: set[str] = set()
             started_s, cpu_before_s = 0.0, 0.0
             while len(bound) < pod_count:
-                for event in await watch.next_batch():
+                batch = await watch.next_batch()
+                if not batch:  # The server has ended it, as that of a reader that is too slow.
+                    watch = await watch_bound(client, version)
+                for event in batch:
                     if event.type != "BOOKMARK":
                         bound.add(event.object.metadata.name)
-                if not started_s:
+                if bound and not started_s:
                     started_s, cpu_before_s = clock.monotonic_s(), cpu_s(process.pid)
             bound_s = clock.monotonic_s() - started_s
             events_then = await count(client, EVENTS) - events_before
@@ -245,6 +246,10 @@ async def run_once(client: HttpClient, command: Sequence[str], pod_count: int) -
         "cpu_ms_per_pod": round((cpu_after_s - cpu_before_s) / pod_count * 1e3, 3),
         "cpu_ms_per_pod_from_start": round(cpu_after_s / pod_count * 1e3, 3),
     }
+
+
+async def watch_bound(client: HttpClient, version: str) -> ObjectWatch[Pod]:
+    return await client.watch(Pod, resource_version=version, field_selector="spec.nodeName!=")
 
 
 async def count(client: HttpClient, path: str) -> int:

@@ -21,7 +21,7 @@ Rows = slice | IntpArray
 NarrowArray = npt.NDArray[np.signedinteger[Any]]
 
 ALL_ROWS = slice(None)
-_WIDTHS: Final = (np.int8, np.int16, np.int32, np.int64)
+_WIDTHS: Final = [(width, np.iinfo(width).max) for width in (np.int8, np.int16, np.int32)]
 
 
 def row_numbers(rows: Rows) -> IntpArray:
@@ -36,7 +36,10 @@ def pick(values: list[T], rows: Rows) -> list[T]:
 
 def narrow_type(largest: int) -> type[np.signedinteger[Any]]:
     """The smallest type that holds integers up to this size, of either sign."""
-    return next((width for width in _WIDTHS if largest <= np.iinfo(width).max), np.int64)
+    for width, limit in _WIDTHS:
+        if largest <= limit:
+            return width
+    return np.int64
 
 
 def narrowed(values: NarrowArray) -> NarrowArray:

@@ -45,15 +45,17 @@ class SteadyClock:
     """
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self.monotonic_s = clock.monotonic_s
         self._start_ns = clock.now_ns()
-        self._start_s = clock.monotonic_s()
-        self._last_ns = 0
+        self._start_s = self._last_s = clock.monotonic_s()
+        self._last_ns = self._start_ns - 1
 
     def now_ns(self) -> int:
-        passed_s = self._clock.monotonic_s() - self._start_s
-        self._last_ns = max(self._start_ns + round(passed_s * NANOSECONDS), self._last_ns + 1)
+        now_s = self.monotonic_s()
+        if now_s == self._last_s:  # virtual time stands still for thousands of readings
+            self._last_ns += 1
+            return self._last_ns
+        self._last_s = now_s
+        passed_ns = round((now_s - self._start_s) * NANOSECONDS)
+        self._last_ns = max(self._start_ns + passed_ns, self._last_ns + 1)
         return self._last_ns
-
-    def monotonic_s(self) -> float:
-        return self._clock.monotonic_s()

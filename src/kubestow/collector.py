@@ -8,6 +8,9 @@ from typing import Final
 # Collections happen after this many more objects were made than freed (youngest generation), and
 # older generations are collected after this many collections of the one before.
 GC_THRESHOLDS: Final = (20_000, 20, 50)
+# For a simulation: its pauses delay nothing, and each object that stays is gone over anyway. It
+# makes next to no reference cycles; what they can hold until a collection is still limited.
+SIMULATION_THRESHOLDS: Final = (500_000, 20, 50)
 
 
 def settle() -> None:
@@ -25,20 +28,26 @@ def settle() -> None:
 
 
 @contextmanager
-def settled() -> Generator[None, None, None]:
+def settled(
+    thresholds: tuple[int, int, int] = GC_THRESHOLDS,
+) -> Generator[None, None, None]:
     """`settle` for the length of a `with` block.
 
     Garbage that exists already is left alone until the end of the block: looking for it takes as
     long as going over all objects, and much is simulated in less time than that.
     """
-    thresholds = gc.get_threshold()
+    before = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
+    gc.collect(0)  # of nothing: what was made before no longer counts towards the first threshold
+    gc.set_threshold(*thresholds)
     try:
         yield
     finally:
+        # Also what the block has made joins the oldest generation, as after a full collection.
+        gc.freeze()
         gc.unfreeze()
-        gc.set_threshold(*thresholds)
+        gc.collect(0)
+        gc.set_threshold(*before)
 
 
 @contextmanager

@@ -33,14 +33,17 @@ def level_of(verbosity: int) -> int:
     return logging.INFO - max(0, min(verbosity, VERBOSITY_MAX))
 
 
+_LEVELS: Final = tuple(map(level_of, range(11)))  # of the verbosities that lines have
+
+
 def is_printed(log: logging.Logger, verbosity: int) -> bool:
     """Whether a line of this verbosity is printed; for callers whose fields are expensive."""
-    return log.isEnabledFor(level_of(verbosity))
+    return log.isEnabledFor(_LEVELS[verbosity])
 
 
 def inform(log: logging.Logger, message: str, /, *, v: int = 0, **fields: object) -> None:
     """Log what happened."""
-    level = level_of(v)
+    level = _LEVELS[v]
     if log.isEnabledFor(level):
         log.log(level, message, extra={FIELDS: fields}, stacklevel=2)
 

@@ -3,11 +3,13 @@
 from typing import Any
 from weakref import ref
 
+import msgspec.inspect as types
 import pytest
 
-from kubestow.api.pod import Container, TopologySpreadConstraint
+from kubestow.api.pod import Container, ImageVolume, PodSpec, TopologySpreadConstraint, Volume
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.pod_shape import PodShape
+from kubestow.api.quantity import Quantity
 from kubestow.testing import make_pod
 
 SPREAD = [TopologySpreadConstraint(max_skew=1, topology_key="zone")]
@@ -39,6 +41,7 @@ def test_what_no_rule_about_a_node_reads_makes_no_difference(difference: dict[st
         pytest.param({"memory": "1Gi"}, id="requests"),
         pytest.param({"node_selector": {"a": "b"}}, id="selector"),
         pytest.param({"pvcs": ["claim"]}, id="that-there-is-storage"),
+        pytest.param({"volumes": [Volume(image=ImageVolume(reference="a"))]}, id="image-volume"),
     ],
 )
 def test_what_a_rule_reads_makes_another_shape(difference: dict[str, Any]) -> None:
@@ -71,6 +74,14 @@ def test_pods_that_differ_in_amounts_have_one_frame(
 def test_equal_numbers_are_equal_amounts_however_they_are_written() -> None:
     one = shape_of(cpu="1", memory="1Gi")
     assert shape_of(cpu="1000m", memory="1024Mi") is one
+
+
+def test_large_amounts_differ_by_how_they_are_written() -> None:
+    # Spec 01 §1.2: what converts them to 64 bits depends on it.
+    one = shape_of(memory="1000000000000000")
+    assert shape_of(memory="1P") is not one
+    assert shape_of(memory="1000000000000000") is one
+    assert shape_of(memory="1P").frame is one.frame
 
 
 @pytest.mark.parametrize("difference", [{"namespace": "b"}, {"labels": {"a": "b"}}])
@@ -108,6 +119,36 @@ def test_requests_are_compared_alone(
     requests = first.shape.requests(first.pod)
     assert (requests == second.shape.requests(second.pod)) is is_same
     assert requests == first.shape.requests(make_pod("q", **one))
+
+
+def test_quantities_are_all_that_needs_a_hook_to_be_written() -> None:
+    spec = types.type_info(PodSpec)
+    assert isinstance(spec, types.StructType)
+    # Of volumes, only the images are written.
+    read = [field.type for field in spec.fields if field.name != "volumes"]
+    assert custom_types([*read, types.type_info(ImageVolume)], set()) == {Quantity}
+
+
+def custom_types(found: list[types.Type], seen: set[type]) -> set[type]:
+    customs: set[type] = set()
+    for each in found:
+        inner: list[types.Type] = []
+        match each:
+            case types.CustomType():
+                customs.add(each.cls)
+            case types.StructType() if each.cls not in seen:
+                seen.add(each.cls)
+                inner = [field.type for field in each.fields]
+            case types.UnionType():
+                inner = list(each.types)
+            case types.DictType():
+                inner = [each.value_type]
+            case types.VarTupleType():
+                inner = [each.item_type]
+            case _:
+                assert not isinstance(each, types.AnyType)
+        customs |= custom_types(inner, seen)
+    return customs
 
 
 def test_shapes_are_freed_with_their_last_pod() -> None:

@@ -8,16 +8,16 @@ import pytest
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.selectors import EVERYTHING
-from kubestow.apiserver.store import Change, StoredObject
-from kubestow.apiserver.watch import UNREAD_MAX, Watch, WatchGroup
+from kubestow.apiserver.store import StoredObject
+from kubestow.apiserver.watch import UNREAD_MAX, Watch, WatchEvent, WatchGroup
 from kubestow.cluster.resources import PODS
 
 Build = Callable[..., JsonObject]
 
 
-def added(name: str, version: int) -> Change:
+def added(name: str, version: int) -> WatchEvent:
     document = {"metadata": {"name": name, "resourceVersion": str(version)}}
-    return Change(version, None, StoredObject(PODS, document, version))
+    return WatchEvent("ADDED", StoredObject(PODS, document, version))
 
 
 def test_a_waiting_reader_gets_a_burst_in_one_batch(cluster: MemoryCluster, pod_document: Build):
@@ -45,7 +45,7 @@ def test_a_waiting_reader_gets_a_burst_in_one_batch(cluster: MemoryCluster, pod_
 def test_pending_events_are_read_without_yielding():
     async def run() -> int:
         watch = Watch(EVERYTHING)
-        watch.offer(added("a", 1))
+        watch.push(added("a", 1))
         coroutine = watch.next_batch()
         with pytest.raises(StopIteration) as stopped:
             coroutine.send(None)
@@ -72,7 +72,7 @@ def test_a_cancelled_reader_can_be_replaced_by_another():
         await asyncio.sleep(0)
         reader.cancel()
         await asyncio.gather(reader, return_exceptions=True)
-        watch.offer(added("a", 1))
+        watch.push(added("a", 1))
         return len(await watch.next_batch())
 
     assert asyncio.run(run()) == 1
@@ -82,7 +82,7 @@ def test_a_reader_too_far_behind_loses_its_watch():
     closed: list[Watch] = []
     watch = Watch(EVERYTHING, on_close=closed.append, pending_max=2)
     for version in range(1, 4):
-        watch.offer(added(f"p{version}", version))
+        watch.push(added(f"p{version}", version))
     assert watch.is_closed
     assert closed == [watch]
     # All unread events are dropped: a gap in the middle could not be detected.
@@ -104,7 +104,7 @@ def test_events_that_can_wait_are_read_with_the_next_that_cannot():
         reader = asyncio.create_task(read())
         await asyncio.sleep(0)
         for version, name in enumerate(("a", "b", "urgent", "c"), start=1):
-            watch.offer(added(name, version))
+            watch.push(added(name, version))
             await asyncio.sleep(0)
         watch.close()
         await reader
@@ -120,7 +120,7 @@ def test_many_events_that_can_wait_are_read_at_last():
         for version in range(1, UNREAD_MAX + 1):
             await asyncio.sleep(0)
             assert not reader.done()
-            watch.offer(added(f"p{version}", version))
+            watch.push(added(f"p{version}", version))
         return len(await reader)
 
     assert asyncio.run(run()) == UNREAD_MAX
@@ -130,7 +130,7 @@ def test_events_of_no_concern_are_left_out():
     watch = Watch(EVERYTHING, concerns=lambda event: event.stored.name != "b")
     group = WatchGroup([watch])
     for version, name in enumerate(("a", "b", "c"), start=1):
-        watch.offer(added(name, version))
+        watch.push(added(name, version))
     assert [event.stored.name for event in group.events_nowait()] == ["a", "c"]
 
 
@@ -150,9 +150,9 @@ def test_an_observer_is_called_with_each_write(cluster: MemoryCluster, pod_docum
 def test_a_group_gives_the_events_of_all_watches_in_the_order_of_the_writes():
     first, second = Watch(EVERYTHING), Watch(EVERYTHING)
     group = WatchGroup([first, second])
-    first.offer(added("a", 1))
-    first.offer(added("c", 3))
-    second.offer(added("b", 2))
+    first.push(added("a", 1))
+    first.push(added("c", 3))
+    second.push(added("b", 2))
     assert [event.stored.name for event in group.events_nowait()] == ["a", "b", "c"]
     assert group.events_nowait() == []
 
@@ -166,7 +166,7 @@ def test_a_group_waits_for_any_of_its_watches():
             waiting = asyncio.create_task(group.wait())
             await asyncio.sleep(0)
             assert not waiting.done()
-            watch.offer(added(name, 1))
+            watch.push(added(name, 1))
             await waiting
             seen += [event.stored.name for event in group.events_nowait()]
         return seen

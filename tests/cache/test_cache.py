@@ -239,7 +239,7 @@ def with_status(pod: Pod, **changes: Any) -> Pod:
 
 COUNTED = (
     "class_counts", "live_class_counts", "non_zero_cpu", "non_zero_memory", "pvc_ref_counts",
-    "requested", "term_counts", "used_ports",
+    "requested", "term_counts", "unclaimed_volumes", "used_ports",
 )  # fmt: skip
 SMALL = make_pod("b", uid="b", cpu="1", labels={"app": "x"}, pvcs=["data"])
 LARGE = replace(SMALL, spec=make_pod("b", uid="b", cpu="3", pvcs=["data"]).spec)

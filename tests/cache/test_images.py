@@ -4,13 +4,17 @@ from kubestow.api.node import ContainerImage, Node, NodeStatus
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.cache import Cache
 from kubestow.cache.images import ImageStates
-from kubestow.cache.snapshot import FrozenImages, Snapshot
+from kubestow.cache.snapshot import Snapshot
 from kubestow.testing import make_node, make_pod
 
 
-def refreshed(snapshot: Snapshot, cache: Cache) -> dict[str, FrozenImages]:
+def refreshed(snapshot: Snapshot, cache: Cache) -> dict[str, dict[str, tuple[int, int]]]:
+    """By node and image: the size, and how many nodes have it."""
     snapshot.refresh(cache)
-    return dict(zip(snapshot.names, snapshot.images, strict=True))
+    return {
+        name: {image.name: (image.size, image.node_count) for image in images}
+        for name, images in zip(snapshot.names, snapshot.images, strict=True)
+    }
 
 
 def test_g4_to_g6_the_first_size_counts_and_node_counts_are_frozen() -> None:
@@ -96,3 +100,11 @@ def test_a_node_added_again_without_images_has_none() -> None:
     cache.remove_node(make_node("n1"))
     cache.add_node(make_node("n1"))
     assert refreshed(snapshot, cache) == {"n1": {}}
+
+
+def test_rows_copied_while_nothing_changed_share_the_numbers() -> None:
+    cache, snapshot = Cache(), Snapshot()
+    for name in ("n1", "n2"):
+        cache.add_node(make_node(name, images={"img": 1}))
+    snapshot.refresh(cache)
+    assert snapshot.images[0][0] is snapshot.images[1][0]

@@ -1,9 +1,13 @@
 """What one node adds up over its pods, and in which order it keeps them."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from kubestow.api.pod import (
     Affinity,
+    AzureDisk,
+    NamedSource,
     PersistentVolumeClaimSource,
     Pod,
     PodAffinity,
@@ -16,6 +20,7 @@ from kubestow.api.ports import HostPort
 from kubestow.cache.node_info import NodeInfo
 from kubestow.errors import CacheError
 from kubestow.testing import make_container, make_node, make_pod
+from kubestow.testing.storage import make_ephemeral_volume
 
 GPU = "example.com/gpu"
 TERM = PodAffinityTerm(topology_key="zone")
@@ -186,6 +191,28 @@ def test_1_4_5_a_claim_counts_once_per_volume() -> None:
     assert info.pvc_ref_counts == {}
 
 
+def claim_volume(name: str) -> Volume:
+    return Volume(persistent_volume_claim=PersistentVolumeClaimSource(claim_name=name))
+
+
+@pytest.mark.parametrize(
+    ("volume", "counts"),
+    [
+        pytest.param(claim_volume("data"), 0, id="claim"),
+        pytest.param(claim_volume(""), 1, id="claim-without-name"),
+        pytest.param(make_ephemeral_volume(), 1, id="ephemeral"),
+        pytest.param(Volume(secret=NamedSource()), 0, id="secret"),
+        pytest.param(Volume(azure_disk=AzureDisk(disk_uri="u")), 1, id="in-tree-disk"),
+    ],
+)
+def test_volumes_that_name_no_claim_are_counted(volume: Volume, counts: int) -> None:
+    pods = [make_pod(name, volumes=[volume]) for name in ("a", "b")]
+    info = info_with(*pods)
+    assert info.unclaimed_volumes == info.clone().unclaimed_volumes == 2 * counts
+    info.remove_pod(pods[0])
+    assert info.unclaimed_volumes == counts
+
+
 @pytest.mark.parametrize(
     ("affinity", "in_affinity", "in_required_anti"),
     [
@@ -299,3 +326,24 @@ def test_pods_are_put_back_in_the_order_of_a_copy() -> None:
     assert [pod.name for pod in info.pods] == ["a", "b", "c"]
     assert info.remove_pod(pods[1].pod) is pods[1]
     assert info.requested.milli_cpu == 2000
+
+
+def test_pods_that_are_being_deleted_are_not_among_the_live_ones() -> None:
+    deleted = datetime(2026, 1, 1, tzinfo=UTC)
+    staying = PodInfo(make_pod("a", labels={"app": "x"}))
+    going = PodInfo(make_pod("b", uid="b", labels={"app": "x"}, deleted=deleted))
+    other = PodInfo(make_pod("c", labels={"app": "y"}, deleted=deleted))
+    info = NodeInfo("n1")
+    for pod in (staying, going, other):
+        info.add_pod(pod)
+    assert info.class_counts == {staying.pod_class: 2, other.pod_class: 1}
+    assert info.live_class_counts == info.clone().live_class_counts == {staying.pod_class: 1}
+    relabelled = PodInfo(make_pod("b", uid="b", labels={"app": "y"}, deleted=deleted))
+    info.renew_pod(relabelled)
+    assert info.live_class_counts == {staying.pod_class: 1}
+    info.remove_pod(staying.pod)
+    assert info.live_class_counts == {}
+    for pod in (relabelled, other):
+        info.remove_pod(pod.pod)
+    info.add_pod(staying)
+    assert info.live_class_counts == {staying.pod_class: 1}

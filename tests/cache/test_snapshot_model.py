@@ -73,9 +73,7 @@ def entry_of(info: NodeInfo) -> Entry:
         offered_scalars=dict(allocatable.scalar),
         non_zero=(info.non_zero_cpu, info.non_zero_memory),
         allowed_pods=allocatable.allowed_pods,
-        images={
-            name: (record.size, len(record.nodes)) for name, record in info.image_states.items()
-        },
+        images={record.state().name: (record.size, len(record.nodes)) for record in info.images},
         claims=frozenset(info.pvc_ref_counts),
         has_affinity=bool(info.pods_with_affinity),
         has_required_anti_affinity=bool(info.pods_with_required_anti_affinity),
@@ -148,7 +146,7 @@ TRACKED: dict[str, tuple[Depends, Callable[[Nodes], IntArray]]] = {
     "images": (
         Depends.NODE,
         lambda nodes: np.array(
-            [sum(size * count for size, count in images.values()) for images in nodes.images()],
+            [sum(image.size * image.node_count for image in images) for images in nodes.images()],
             np.int64,
         ),
     ),
@@ -302,7 +300,10 @@ class SnapshotMachine(RuleBasedStateMachine):
             entry = self.slow.map[name]
             assert self.snapshot.nodes[row] is entry.node
             if not self.makes_mistakes:
-                assert self.snapshot.images[row] == entry.images
+                images = self.snapshot.images[row]
+                assert entry.images == {
+                    image.name: (image.size, image.node_count) for image in images
+                }
             assert tuple(columns.requested[i][row] for i in range(3)) == entry.requested
             assert tuple(columns.allocatable[i][row] for i in range(3)) == entry.allocatable
             assert tuple(columns.non_zero[:, row].tolist()) == entry.non_zero
@@ -375,7 +376,7 @@ def row_values(snapshot: Snapshot, name: str) -> dict[str, Any]:
         "taints": columns.taint_sets.lists[columns.taint_set[row]],
         "features": columns.features[row],
         "node": snapshot.nodes[row],
-        "image names": set(snapshot.images[row]),
+        "image names": {image.name for image in snapshot.images[row]},
     }
 
 

@@ -41,16 +41,16 @@ class Recording(Follower):
 
 def test_earlier_changes_are_not_reported() -> None:
     log = ChangeLog()
-    log.note(1, Depends.NODE)
+    log.note_node(1)
     assert Recording(log).received() == []
 
 
 def test_changed_nodes_are_among_the_changed_rows() -> None:
     log = ChangeLog()
     follower = Recording(log)
-    log.note(3, Depends.PODS)
-    log.note(1, Depends.NODE)
-    log.note(3, Depends.PODS)
+    log.note_pods(3)
+    log.note_node(1)
+    log.note_pods(3)
     assert follower.received() == [("nodes", [1]), ("pods", [3, 1, 3])]
     assert follower.received() == []
 
@@ -58,19 +58,19 @@ def test_changed_nodes_are_among_the_changed_rows() -> None:
 def test_what_is_derived_from_nodes_gets_no_changes_of_pods() -> None:
     log = ChangeLog()
     follower = Recording(log, Depends.NODE)
-    log.note(3, Depends.PODS)
+    log.note_pods(3)
     assert follower.received() == []
-    log.note(2, Depends.NODE)
+    log.note_node(2)
     assert follower.received() == [("nodes", [2])]
 
 
 def test_re_orderings_come_first_and_rows_are_in_the_new_numbering() -> None:
     log = ChangeLog()
     follower = Recording(log)
-    log.note(0, Depends.PODS)
+    log.note_pods(0)
     log.reorder(np.array([1, 0], np.intp), 2)
     log.reorder(np.array([1, 0, -1], np.intp), 2)
-    log.note(2, Depends.NODE)
+    log.note_node(2)
     assert follower.received() == [
         ("rows_moved", [[1, 0], [1, 0, -1]]),
         ("nodes", [2]),
@@ -84,12 +84,12 @@ def missed_orders(log: ChangeLog) -> None:
 
 
 def cut_nodes(log: ChangeLog) -> None:
-    log.note(1, Depends.NODE)
+    log.note_node(1)
     log.trim(0)
 
 
 def cut_pods(log: ChangeLog) -> None:
-    log.note(1, Depends.PODS)
+    log.note_pods(1)
     log.trim(0)
 
 
@@ -112,8 +112,8 @@ def test_what_is_derived_from_nodes_does_not_miss_a_cut_log_of_pods() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda log: log.note(0, Depends.PODS),
-        lambda log: log.note(0, Depends.NODE),
+        lambda log: log.note_pods(0),
+        lambda log: log.note_node(0),
         lambda log: log.reorder(np.array([1, 0], np.intp), 2),
         missed_orders,
     ],
@@ -131,7 +131,7 @@ def test_what_failed_is_called_again(change: Callable[[ChangeLog], None]) -> Non
 
 def test_rows_are_a_copy() -> None:
     log = ChangeLog()
-    log.note(0, Depends.PODS)
+    log.note_pods(0)
     seen = log.pods_since(0)
-    log.note(1, Depends.PODS)
+    log.note_pods(1)
     assert seen == array("q", [0])

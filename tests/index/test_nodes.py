@@ -67,7 +67,9 @@ def test_everything_a_view_returns_is_in_its_order(
     assert [len(nodes.taint_lists[i]) for i in nodes.taint_set] == [int(n == 1) for n in numbers]
     assert nodes.has_affinity.tolist() == [n == 2 for n in numbers]
     assert nodes.has_required_anti_affinity.tolist() == [n == 2 for n in numbers]
-    assert [set(images) for images in nodes.images()] == [{f"img{n}"} for n in numbers]
+    assert [{image.name for image in images} for images in nodes.images()] == [
+        {f"img{n}"} for n in numbers
+    ]
     values = nodes.label_values("rack")
     expected = [None if n == 3 else f"r{n % 2}" for n in numbers]
     assert [values[i] for i in nodes.label_ids("rack")] == expected

@@ -1,11 +1,15 @@
 """Label keys are counted, and images found, as if all nodes were read again."""
 
+from collections.abc import Sized
+
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubestow.arrays import ALL_ROWS, pick
 from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
-from kubestow.index.image_rows import CHANGED_MAX, ImageRows
+from kubestow.index.image_rows import CHANGED_MAX, ImageColumn, ImageRows
 from kubestow.index.present import LabelKeys
 from kubestow.testing import make_node
 
@@ -33,9 +37,23 @@ def test_keys_and_images_follow_the_nodes(changes: list[tuple[str, set[str] | No
         assert snapshot.derived(LabelKeys).present() == expected
         image_rows = snapshot.derived(ImageRows)
         for image in ("a", "b", "c"):
-            rows = [row for row, images in enumerate(snapshot.images) if image in images]
-            assert sorted(image_rows.rows_with(image)) == rows
-            assert image_rows.may_have(image) or not rows
+            expected_sizes = [
+                [(state.size, state.node_count) for state in images if state.name == image]
+                for images in snapshot.images
+            ]
+            for rows in (ALL_ROWS, slice(1, 3), np.arange(len(snapshot))):
+                expected_part = pick(expected_sizes, rows)
+                column = image_rows.column(image, rows)
+                assert numbers_of(column, expected_part) == expected_part
+
+
+def numbers_of(column: ImageColumn | None, nodes: Sized) -> list[list[tuple[int, int]]]:
+    """Per node: size and node count of the image, if it is there."""
+    if column is None:
+        return [[] for _ in range(len(nodes))]
+    found = zip(column.sizes.tolist(), column.node_counts.tolist(), strict=True)
+    numbers = [[], *([pair] for pair in list(found)[1:])]
+    return [numbers[place] for place in column.ids.tolist()]
 
 
 def test_after_many_changes_all_images_are_read_again() -> None:
@@ -48,7 +66,7 @@ def test_after_many_changes_all_images_are_read_again() -> None:
     for number, node in enumerate(nodes):
         cache.update_node(node, make_node(node.metadata.name, images={"new": 5}))
         snapshot.refresh(cache)
-        assert len(image_rows.rows_with("new")) == number + 1
-        assert len(image_rows.rows_with("old")) == len(nodes) - number - 1
-    assert image_rows.may_have("new")
+        new, old = image_rows.column("new", ALL_ROWS), image_rows.column("old", ALL_ROWS)
+        assert sum(map(len, numbers_of(new, nodes))) == number + 1
+        assert sum(map(len, numbers_of(old, nodes))) == len(nodes) - number - 1
     assert len(image_rows._changed) <= CHANGED_MAX

@@ -48,7 +48,7 @@ def test_only_changed_rows_are_computed_again() -> None:
     tracked = Tracked[np.int64](log, Depends.PODS, truth.compute)
     for row in (3, 7, 3):
         truth.values[row] += 1
-        log.note(row, Depends.PODS)
+        log.note_pods(row)
     assert tracked.values().tolist() == truth.values.tolist()
     assert truth.computed == [list(range(10)), [3, 7]]
     tracked.values()
@@ -67,7 +67,7 @@ def test_more_than_half_is_cheaper_all_at_once(changed: list[int], computed: lis
     tracked = Tracked[np.int64](log, Depends.PODS, truth.compute)
     for row in changed:
         truth.values[row] += 1
-        log.note(row, Depends.PODS)
+        log.note_pods(row)
     assert tracked.values().tolist() == truth.values.tolist()
     assert truth.computed == [[0, 1, 2, 3], computed]
 
@@ -75,10 +75,10 @@ def test_more_than_half_is_cheaper_all_at_once(changed: list[int], computed: lis
 def test_changes_of_pods_do_not_touch_what_depends_on_nodes() -> None:
     truth, log = Truth([0] * 10), ChangeLog()
     of_nodes = Tracked[np.int64](log, Depends.NODE, truth.compute)
-    log.note(2, Depends.PODS)
+    log.note_pods(2)
     of_nodes.values()
     assert len(truth.computed) == 1
-    log.note(2, Depends.NODE)
+    log.note_node(2)
     of_nodes.values()
     assert truth.computed[1:] == [[2]]
 
@@ -86,7 +86,7 @@ def test_changes_of_pods_do_not_touch_what_depends_on_nodes() -> None:
 def test_changes_of_nodes_touch_what_depends_on_pods() -> None:
     truth, log = Truth([0] * 10), ChangeLog()
     of_pods = Tracked[np.int64](log, Depends.PODS, truth.compute)
-    log.note(2, Depends.NODE)
+    log.note_node(2)
     of_pods.values()
     assert truth.computed[1:] == [[2]]
 
@@ -116,7 +116,7 @@ def test_a_log_that_was_cut_is_no_reason_for_old_values() -> None:
     truth, log = Truth([0] * 10), ChangeLog()
     behind = Tracked[np.int64](log, Depends.PODS, truth.compute)
     truth.values[5] = 1
-    log.note(5, Depends.PODS)
+    log.note_pods(5)
     up_to_date = Tracked[np.int64](log, Depends.PODS, truth.compute)
     log.trim(0)
     assert log.pods_since(0) is None
@@ -129,18 +129,18 @@ def test_a_log_that_was_cut_is_no_reason_for_old_values() -> None:
 
 def test_marks_stay_valid_when_no_row_is_left() -> None:
     log = ChangeLog()
-    log.note(0, Depends.PODS)
+    log.note_pods(0)
     seen = log.pod_end
     log.reorder(intp(), 1)
     log.reorder(intp(-1), 0)
-    log.note(0, Depends.PODS)
+    log.note_pods(0)
     assert log.pods_since(seen) == rows(0)
     assert log.pods_since(0) is None
 
 
 def test_a_short_log_is_left_alone() -> None:
     log = ChangeLog()
-    log.note(1, Depends.PODS)
+    log.note_pods(1)
     log.trim(1)
     assert log.pods_since(0) == rows(1)
 
@@ -170,7 +170,9 @@ def test_catching_up_equals_computing_from_scratch(
             truth.values[row] = number
             if how is Depends.NODE:
                 nodes.values[row] = number
-            log.note(row, how)
+                log.note_node(row)
+            else:
+                log.note_pods(row)
         elif step == "reorder":
             source = new_order(what, len(truth.values), is_doubling_allowed=how)
             log.reorder(source, len(truth.values))
@@ -180,7 +182,7 @@ def test_catching_up_equals_computing_from_scratch(
                     [old[row] if row >= 0 else number for row in source.tolist()], np.int64
                 )
             for row in np.flatnonzero(source < 0).tolist():
-                log.note(row, Depends.NODE)
+                log.note_node(row)
         elif step == "trim":
             log.trim(what)
         elif step == "look":

@@ -141,7 +141,8 @@ def test_arrays_equal_the_scalar_reading(
             cache.update_node(cache.node(name).node, make_node(name, images=each))
         snapshot.refresh(cache)
         expected: list[int] = []
-        for frozen in snapshot.images:
+        for images_of_node in snapshot.images:
+            frozen = {each.name: (each.size, each.node_count) for each in images_of_node}
             total = 0
             for image in pod_images(pod):
                 size, count = frozen.get(image, (0, 0))

@@ -20,6 +20,7 @@ from kubestow.framework.status import Status
 from kubestow.index.nodes import SimulatedNode, nodes_of
 from kubestow.plugins.node_volume_limits import NodeVolumeLimits
 from kubestow.plugins.node_volume_limits.attached import AttachedVolumes
+from kubestow.plugins.node_volume_limits.room import AttachmentRoom
 from kubestow.testing import (
     make_cache,
     make_handle,
@@ -531,7 +532,8 @@ def test_deleted_and_new_objects_change_the_counts() -> None:
 
 def test_nothing_is_kept_of_nodes_that_are_gone() -> None:
     stores = ClusterObjects()
-    attached = AttachedVolumes(stores, make_snapshot([make_node("n1")]))
+    snapshot = make_snapshot([make_node("n1")])
+    attached, room = AttachedVolumes(stores, snapshot), AttachmentRoom(stores, snapshot)
     for number in range(3):
         node = f"gone-{number}"
         stores.put(make_csi_node(node, {DRIVER: 1}), make_attachment("a", node=node, volume="v"))
@@ -540,7 +542,10 @@ def test_nothing_is_kept_of_nodes_that_are_gone() -> None:
     # Until the next refresh, which no pod may ever ask for.
     assert not attached._stale
     assert not attached._attachments
-    assert not attached.has_limits
+    assert not room._stale
+    assert not room._attachments
+    assert not room._limiting
+    assert not room.has_limits
 
 
 def test_only_nodes_that_are_asked_about_are_read() -> None:
@@ -552,7 +557,7 @@ def test_only_nodes_that_are_asked_about_are_read() -> None:
     snapshot = Snapshot()
     snapshot.refresh(cache)
     attached = AttachedVolumes(stores, snapshot)
-    attached.refresh(slice(1, 3))
+    attached.refresh(np.array([1, 2]))
     assert set(attached._nodes) == {"n2", "n3"}
     assert attached.free(DRIVER)[1:].tolist() == [1, 1]
     cache.add_pod(PodInfo(make_pod("s", node="n2", pvcs=["w"])))
@@ -561,6 +566,40 @@ def test_only_nodes_that_are_asked_about_are_read() -> None:
     assert attached.free(DRIVER).tolist() == [1, 1, 1]
     attached.refresh(np.array([1]))
     assert attached.free(DRIVER).tolist() == [1, 0, 1]
+
+
+def test_volumes_are_read_only_on_nodes_that_may_have_too_little_room() -> None:
+    names = ("many-left", "attached", "few-left", "unlimited", "no-claim")
+    limits = (9, 2, 2, None, 9)
+    plugin, stores = make_plugin(
+        *bound("v", "w", "new"),
+        *(make_csi_node(name, {DRIVER: limit}) for name, limit in zip(names, limits, strict=True)),
+        make_attachment("a", node="attached", volume="pv-v"),
+    )
+    running = [
+        make_pod("r1", node="many-left", pvcs=["v", "w"]),
+        make_pod("r2", node="attached", pvcs=["v"]),
+        make_pod("r3", node="few-left", pvcs=["v", "w"]),
+        make_pod("r4", node="unlimited", pvcs=["v", "w"]),
+        make_pod("r5", node="no-claim", volumes=[gce()]),
+    ]
+    cache = make_cache([make_node(name) for name in names], running)
+    snapshot = Snapshot()
+    snapshot.refresh(cache)
+    pod = make_pod("new", pvcs=["new"])
+    assert run_filter(plugin, pod, snapshot) == {"few-left": TOO_MANY}
+    # Used and attached is one volume; what has no claim may be unreadable.
+    assert set(plugin._attached(snapshot)._nodes) == {"attached", "few-left", "no-claim"}
+    wanted = plugin._wanted(CycleState(), PodInfo(pod))
+    assert not plugin._fits_everywhere(wanted, snapshot)
+    cache.remove_pod(running[2])
+    cache.remove_pod(running[4])
+    stores.volume_attachments.remove("a")
+    snapshot.refresh(cache)
+    assert plugin._fits_everywhere(wanted, snapshot)
+    stores.put(make_csi_node("unlimited", {DRIVER: 2}))
+    assert not plugin._fits_everywhere(wanted, snapshot)
+    assert run_filter(plugin, pod, snapshot) == {"unlimited": TOO_MANY}
 
 
 def test_a_simulated_node_counts_the_simulated_pods() -> None:

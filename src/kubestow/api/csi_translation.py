@@ -98,17 +98,20 @@ class InTreeVolume(NamedTuple):
 
 def in_tree_volume(holder: Volume | PersistentVolumeSpec) -> InTreeVolume | None:
     """The in-tree source of a pod's volume or of a persistent one; None if it has another."""
-    for plugin, source in (
-        (AWS_EBS, holder.aws_elastic_block_store),
-        (GCE_PD, holder.gce_persistent_disk),
-        (AZURE_DISK, holder.azure_disk),
-        (CINDER, holder.cinder),
-        (PORTWORX, holder.portworx_volume),
-        (AZURE_FILE, holder.azure_file),
-        (VSPHERE, holder.vsphere_volume),
-    ):
-        if source is not None:
-            return InTreeVolume(plugin, source)
+    if holder.aws_elastic_block_store is not None:
+        return InTreeVolume(AWS_EBS, holder.aws_elastic_block_store)
+    if holder.gce_persistent_disk is not None:
+        return InTreeVolume(GCE_PD, holder.gce_persistent_disk)
+    if holder.azure_disk is not None:
+        return InTreeVolume(AZURE_DISK, holder.azure_disk)
+    if holder.cinder is not None:
+        return InTreeVolume(CINDER, holder.cinder)
+    if holder.portworx_volume is not None:
+        return InTreeVolume(PORTWORX, holder.portworx_volume)
+    if holder.azure_file is not None:
+        return InTreeVolume(AZURE_FILE, holder.azure_file)
+    if holder.vsphere_volume is not None:
+        return InTreeVolume(VSPHERE, holder.vsphere_volume)
     return None
 
 

@@ -32,6 +32,8 @@ def known_features(declared: Sequence[str]) -> int:
     loses the names that come too late, as upstream.
     """
     bits = 0
+    if not declared:
+        return bits
     position = 0
     for bit, feature in enumerate(KNOWN_FEATURES):
         while position < len(declared) and declared[position] < feature:

@@ -354,6 +354,24 @@ def is_storage(volume: Volume) -> bool:
     )
 
 
+def attaches_unclaimed(volume: Volume) -> bool:
+    """Whether a CSI driver may attach the volume although it names no claim: an ephemeral volume,
+    or a disk of an in-tree plugin. A claim with an empty name counts, too."""
+    claim = volume.persistent_volume_claim
+    if claim is not None:
+        return not claim.claim_name
+    return not (
+        volume.ephemeral is None
+        and volume.aws_elastic_block_store is None
+        and volume.gce_persistent_disk is None
+        and volume.azure_disk is None
+        and volume.cinder is None
+        and volume.portworx_volume is None
+        and volume.azure_file is None
+        and volume.vsphere_volume is None
+    )
+
+
 def assign(pod: Pod, node_name: str) -> Pod:
     """The same pod, placed on that node."""
     return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node_name))

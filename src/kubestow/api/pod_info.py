@@ -107,17 +107,23 @@ class PodInfo:
 
     def assigned_to(self, node_name: str) -> "PodInfo":
         """A copy whose pod is assigned to that node, with the derived values."""
-        copy = PodInfo(assign(self.pod, node_name))
+        copy = PodInfo.__new__(PodInfo)
+        copy.pod = assign(self.pod, node_name)
+        copy.uid, copy.key, copy.priority = self.uid, self.key, self.priority
+        copy.namespace, copy.name = self.namespace, self.name
         copy._terms = self._terms
         copy._has_older_values = self._has_older_values
-        if self._shape is None:
-            copy._accounted = self._accounted
-            copy._host_ports = self._host_ports
-        else:
-            copy._accounted, copy._host_ports = self.accounted, self.host_ports
+        shape = self._shape
+        if shape is not None:
+            self._host_ports = shape.host_ports
+            if self._accounted is None:
+                self._accounted = shape.accounted
+        copy._accounted, copy._host_ports = self._accounted, self._host_ports
         copy._pvc_keys = self._pvc_keys
         copy._pod_class = self._pod_class
         copy._required_node_affinity = self._required_node_affinity
+        # A pod on a node is not placed again.
+        copy._shape = None
         return copy
 
     @property
@@ -125,16 +131,14 @@ class PodInfo:
         """What the pod takes from its node (spec 01 §3.2, view A)."""
         if self._accounted is None:
             shape = self._shape
-            self._accounted = (
-                accounted_request(self.pod) if shape is None else shape.accounted(self.pod)
-            )
+            self._accounted = accounted_request(self.pod) if shape is None else shape.accounted
         return self._accounted
 
     @property
     def host_ports(self) -> tuple[HostPort, ...]:
         if self._host_ports is None:
             shape = self._shape
-            self._host_ports = host_ports(self.pod) if shape is None else shape.host_ports(self.pod)
+            self._host_ports = host_ports(self.pod) if shape is None else shape.host_ports
         return self._host_ports
 
     @property

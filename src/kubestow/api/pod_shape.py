@@ -12,7 +12,6 @@ Pod affinity and spread constraints are not, either: they are about other nodes 
 declare what they read of a pod (`framework.reuse`); `full_shape` is for those that read more.
 """
 
-import threading
 from collections.abc import Hashable
 from operator import attrgetter
 from typing import Final
@@ -23,9 +22,9 @@ import msgspec
 from kubestow.api.decode import enc_hook
 from kubestow.api.owners import controller_of
 from kubestow.api.pod import Pod, PodSpec, is_storage
-from kubestow.api.ports import HostPort, host_ports
+from kubestow.api.ports import host_ports
 from kubestow.api.quantity import Quantity
-from kubestow.api.requests import AccountedRequest, accounted_request, request_lists
+from kubestow.api.requests import accounted_request, request_lists
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=enc_hook)
 
@@ -47,6 +46,8 @@ _LEFT_OUT: Final = frozenset(
 _read_parts: Final = attrgetter(
     *(name for name in PodSpec.__struct_fields__ if name not in _LEFT_OUT)
 )
+_encode: Final = msgspec.json.encode
+_nano: Final = attrgetter("nano")
 # From here on the conversion of a quantity may depend on how it was written (spec 01 §1.2).
 _NANO_LARGE: Final = 10**24
 
@@ -64,38 +65,39 @@ class PodFrame:
 
 
 class PodShape:
-    """Interned in the same way. Keeps what is derived from it."""
+    """Interned in the same way. Keeps what is derived from it.
 
-    __slots__ = ("__weakref__", "_accounted", "_host_ports", "_requests", "amounts", "frame")
+    accounted    what a pod of this shape takes from its node (spec 01 §3.2, view A)
+    """
 
-    def __init__(self, frame: PodFrame, amounts: tuple[Amount, ...]) -> None:
+    __slots__ = ("__weakref__", "_requests", "accounted", "amounts", "frame", "host_ports")
+
+    def __init__(self, frame: PodFrame, amounts: tuple[Amount, ...], pod: Pod) -> None:
+        """`pod` is any pod of this shape."""
         self.frame: Final = frame
         self.amounts: Final = amounts
-        self._accounted: AccountedRequest | None = None
-        self._host_ports: tuple[HostPort, ...] | None = None
+        self.accounted: Final = accounted_request(pod)
+        self.host_ports: Final = host_ports(pod)
         self._requests: Hashable = None
 
     @staticmethod
     def of(pod: Pod) -> "PodShape":
-        text, amounts = _frame_and_amounts(pod)
+        text, quantities = _text_and_quantities(pod)
+        shape = _SHAPES.get((text, tuple(map(_nano, quantities))))
+        return shape or PodShape._with_amounts(text, tuple(map(_amount, quantities)), pod)
+
+    @staticmethod
+    def _with_amounts(text: bytes, amounts: tuple[Amount, ...], pod: Pod) -> "PodShape":
+        """A new shape, or one with large amounts."""
         shape = _SHAPES.get((text, amounts))
         if shape is None:
-            frame = _FRAMES.get(text)
+            # Some rules read whether a resource is requested at all.
+            key = text, tuple(map(bool, amounts))
+            frame = _FRAMES.get(key)
             if frame is None:
-                frame = _FRAMES[text] = PodFrame(len(text))
-            shape = _SHAPES[text, amounts] = PodShape(frame, amounts)
+                frame = _FRAMES[key] = PodFrame(len(text))
+            shape = _SHAPES[text, amounts] = PodShape(frame, amounts, pod)
         return shape
-
-    def accounted(self, pod: Pod) -> AccountedRequest:
-        """What a pod of this shape takes from its node (spec 01 §3.2, view A)."""
-        if self._accounted is None:
-            self._accounted = accounted_request(pod)
-        return self._accounted
-
-    def host_ports(self, pod: Pod) -> tuple[HostPort, ...]:
-        if self._host_ports is None:
-            self._host_ports = host_ports(pod)
-        return self._host_ports
 
     def requests(self, pod: Pod) -> Hashable:
         """Equal for shapes whose pods request the same of every resource.
@@ -119,49 +121,27 @@ class PodShape:
 
 
 # Weak: where every pod asks for another amount, shapes have no bound.
-_FRAMES: Final[WeakValueDictionary[bytes, PodFrame]] = WeakValueDictionary()
+_FRAMES: Final[WeakValueDictionary[tuple[bytes, tuple[bool, ...]], PodFrame]] = (
+    WeakValueDictionary()
+)
 _SHAPES: Final[WeakValueDictionary[tuple[bytes, tuple[Amount, ...]], PodShape]] = (
     WeakValueDictionary()
 )
 
 
-class _SplitEncoder(threading.local):
-    """Encodes a value without its quantities, and gives these in their order; one per thread."""
-
-    def __init__(self) -> None:
-        self._amounts: list[Amount] = []
-        self._encode = msgspec.json.Encoder(enc_hook=self._take_out).encode
-
-    def __call__(self, value: object) -> tuple[bytes, tuple[Amount, ...]]:
-        self._amounts.clear()
-        return self._encode(value), tuple(self._amounts)
-
-    def _take_out(self, value: object) -> object:
-        if isinstance(value, Quantity):
-            nano = value.nano
-            self._amounts.append(nano if nano < _NANO_LARGE else _amount(value))
-            return nano != 0  # Some rules read whether a resource is requested at all.
-        return enc_hook(value)
-
-
-def _amount(quantity: Quantity) -> Amount:
-    nano = quantity.nano
-    return nano if nano < _NANO_LARGE else (nano, quantity.small_scale)
-
-
-_split: Final = _SplitEncoder()
-
-
-def _frame_and_amounts(pod: Pod) -> tuple[bytes, tuple[Amount, ...]]:
+def _text_and_quantities(pod: Pod) -> tuple[bytes, list[Quantity]]:
+    """What is read of the pod without its quantities, and these in their order."""
     spec, status = pod.spec, pod.status
     node_affinity = spec.affinity and spec.affinity.node_affinity
     volumes: object = ()
     if spec.volumes:
         # Image volumes are the only ones read without a claim or a disk. Which claims and disks a
         # pod uses differs within one controller; that it uses some does not.
-        images = [volume for volume in spec.volumes if volume.image is not None]
+        images = [volume.image for volume in spec.volumes if volume.image is not None]
         volumes = images, any(map(is_storage, spec.volumes))
-    text, amounts = _split((*_read_parts(spec), node_affinity, volumes))
+    quantities: list[Quantity] = []
+    # Quantities are all that needs a hook here. `append` takes one out and leaves a null.
+    text = _encode((*_read_parts(spec), node_affinity, volumes), enc_hook=quantities.append)
     if status.container_statuses or status.init_container_statuses or status.resources:
         # Requests of a pod that is being resized are read from its status (spec 01 §3.3).
         text += _ENCODER.encode(
@@ -173,7 +153,12 @@ def _frame_and_amounts(pod: Pod) -> tuple[bytes, tuple[Amount, ...]]:
                 status.conditions,
             )
         )
-    return text, amounts
+    return text, quantities
+
+
+def _amount(quantity: Quantity) -> Amount:
+    nano = quantity.nano
+    return nano if nano < _NANO_LARGE else (nano, quantity.small_scale)
 
 
 def full_shape(pod: Pod, shape: PodShape) -> tuple[object, ...]:

@@ -98,6 +98,9 @@ class UsedPorts:
             for ip in ips:
                 yield HostPort(ip, protocol, number)
 
+    def __bool__(self) -> bool:
+        return bool(self._ips)
+
     def __len__(self) -> int:
         return sum(len(ips) for ips in self._ips.values())
 

@@ -33,7 +33,7 @@ from kubestow.apiserver.schema.builtin import schema_of
 from kubestow.apiserver.selectors import EVERYTHING, Selection
 from kubestow.apiserver.served import ServedTable
 from kubestow.apiserver.store import Change, Collection, Key, StoredObject
-from kubestow.apiserver.watch import EventTest, Observer, Watch, WatchEvent
+from kubestow.apiserver.watch import EventTest, Watch, WatchEvent, event_of
 from kubestow.apiserver.writes import namespaces
 from kubestow.apiserver.writes.admission import Admitted, admit_change, admit_new, decoded
 from kubestow.apiserver.writes.binding import bound
@@ -66,6 +66,10 @@ from kubestow.errors import DecodeError, InvalidError
 HISTORY_MAX: Final = 16_384  # changes kept per resource
 GENERATED_NAME_TRIES: Final = 8
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+
+# Metadata of a new object that is not taken from its document as it is.
+_ALWAYS_SET: Final = frozenset(("namespace",))
+_SET_ON_ADMISSION: Final = frozenset(("namespace", *SERVER_FIELDS))
 
 # Created first when several objects are loaded, because admission of the others looks them up.
 LOADED_FIRST: Final = (
@@ -124,7 +128,7 @@ class MemoryCluster:
         self._version = 0
         self._collections: dict[str, Collection] = {}
         self._watches: dict[str, tuple[Watch, ...]] = {}
-        self._observers: dict[str, tuple[Observer, ...]] = {}
+        self._observers: dict[str, tuple[Callable[[WatchEvent], None], ...]] = {}
 
     @property
     def version(self) -> int:
@@ -158,6 +162,10 @@ class MemoryCluster:
     def objects_of(self, resource: ApiResource) -> Iterable[StoredObject]:
         """All objects of a resource, in no particular order."""
         return self._collection(resource).objects.values()
+
+    def has_any(self, resource: ApiResource) -> bool:
+        """Whether there is an object of a resource."""
+        return bool(self._collection(resource).objects)
 
     def list(
         self,
@@ -235,17 +243,20 @@ class MemoryCluster:
                 watch.push(WatchEvent("BOOKMARK", end))
         else:
             for change in collection.changes_since(from_version):
-                watch.offer(change)
+                watch.offer(change, event_of(change))
         name = resource.qualified_name
         self._watches[name] = (*self._watches.get(name, ()), watch)
         return watch
 
     def observe(self, resource: ApiResource, on_event: Callable[[WatchEvent], None]) -> None:
-        """Call a function with every existing object, and with every change as it is written."""
+        """Call a function with every existing object, and with every change as it is written.
+
+        It must not write to the store.
+        """
         for stored in self.list(resource).items:
             on_event(WatchEvent("ADDED", stored))
         name = resource.qualified_name
-        self._observers[name] = (*self._observers.get(name, ()), Observer(EVERYTHING, on_event))
+        self._observers[name] = (*self._observers.get(name, ()), on_event)
 
     def send_bookmarks(self) -> None:
         """Send a bookmark with the current version to every watch that requested bookmarks."""
@@ -425,10 +436,13 @@ class MemoryCluster:
         """Place a pod on a node (the binding subresource); ConflictError if it has a node."""
         if not node_name:
             raise invalid("Binding", name, ["target.name: Required value"])
-        old = self.get(PODS, namespace, name)
+        collection = self._collection(PODS)
+        old = collection.objects.get((namespace, name))
+        if old is None:
+            raise not_found(PODS, name)
         version = self._version + 1
         new = bound(old, node_name, uid=uid, version=version, now_ns=self._clock.now_ns())
-        return self._commit(self._collection(PODS), old, new)
+        return self._commit(collection, old, new)
 
     # --- Inside -------------------------------------------------------------------------------
 
@@ -445,11 +459,10 @@ class MemoryCluster:
     ) -> JsonObject:
         """Metadata of an object about to be created, all but its resource version."""
         resource = collection.resource
-        metadata = {key: value for key, value in given.items() if value is not None}
-        if is_admitted:
-            for field in SERVER_FIELDS:
-                metadata.pop(field, None)
-        metadata.pop("namespace", None)
+        replaced = _SET_ON_ADMISSION if is_admitted else _ALWAYS_SET
+        metadata = {
+            key: value for key, value in given.items() if value is not None and key not in replaced
+        }
         namespace = _namespace(resource, given)
         if namespace:
             metadata["namespace"] = namespace
@@ -493,7 +506,7 @@ class MemoryCluster:
         if document == old.document:
             # As a real server: a write without changes makes no version and no event.
             return old
-        if old.resource.has_generation and has_other_content(old, document):
+        if not subresource and old.resource.has_generation and has_other_content(old, document):
             generation = (old.metadata.get("generation") or 0) + 1
             document["metadata"] = {**document["metadata"], "generation": generation}
         collection = self._collection(old.resource)
@@ -552,10 +565,14 @@ class MemoryCluster:
         if collection.resource is CUSTOM_RESOURCE_DEFINITIONS:
             self._follow_definition(change)
         name = collection.resource.qualified_name
-        for observer in self._observers.get(name, ()):
-            observer.offer(change)
-        for watch in self._watches.get(name, ()):
-            watch.offer(change)
+        observers, watches = self._observers.get(name, ()), self._watches.get(name, ())
+        if not observers and not watches:
+            return
+        event = event_of(change)
+        for on_event in observers:
+            on_event(event)
+        for watch in watches:
+            watch.offer(change, event)
 
     def _follow_definition(self, change: Change) -> None:
         self._definitions.follow(change)

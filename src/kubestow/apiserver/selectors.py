@@ -9,12 +9,12 @@ Not here: selectors inside objects, such as a service's or an affinity term's (`
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kubestow.api.labels import Operator, Requirement, Selector, SelectorError, parse_requirement
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.refusals import bad_request
-from kubestow.cluster.documents import as_object, value_at
+from kubestow.cluster.documents import as_object
 from kubestow.cluster.resources import ApiResource
 
 
@@ -82,9 +82,13 @@ class FieldSelector:
         self.requirements: Final = requirements
 
     def matches(self, document: JsonObject) -> bool:
-        # A loop, not all(...): every event of every pod passes here.
+        # Plain loops without further functions: every event of every pod passes here.
         for path, wanted, excluded in self.requirements:
-            text = _field_text(document, path)
+            value: Any = document
+            for step in path:
+                # No isinstance: it is a call, and JSON makes no other kind of dict.
+                value = value.get(step) if value.__class__ is dict else None
+            text: str = value if value.__class__ is str else _text_of(value, path)
             if text in excluded or (wanted is not None and text != wanted):
                 return False
         return True
@@ -148,8 +152,7 @@ def _parse_field(resource: ApiResource, text: str) -> tuple[tuple[str, ...], boo
     return tuple(field.split(".")), operator != "!=", value
 
 
-def _field_text(document: JsonObject, path: tuple[str, ...]) -> str:
-    value = value_at(document, *path)
+def _text_of(value: Any, path: tuple[str, ...]) -> str:  # of any JSON value
     if path in _BOOLEAN_FIELDS:
         return "true" if value else "false"
     return "" if value is None else str(value)

@@ -41,7 +41,7 @@ def parse_version(text: str) -> int:
 class StoredObject:
     """One version of one object: the full document, and its typed struct on demand."""
 
-    __slots__ = ("_typed", "document", "resource", "version")
+    __slots__ = ("_typed", "document", "key", "resource", "version")
 
     def __init__(
         self,
@@ -49,8 +49,14 @@ class StoredObject:
         document: JsonObject,
         version: int,
         typed: ApiObject | None = None,
+        key: Key | None = None,
     ) -> None:
-        """`typed`, if given, must be what the document converts to."""
+        """`typed`, if given, must be what the document converts to, and `key` its key: all versions
+        of an object share one."""
+        if key is None:
+            metadata: JsonObject = document["metadata"]
+            key = metadata.get("namespace", ""), metadata.get("name", "")
+        self.key: Final = key
         self.resource: Final = resource
         self.document: Final = document
         self.version: Final = version
@@ -68,13 +74,8 @@ class StoredObject:
         return self.document["metadata"]
 
     @property
-    def key(self) -> Key:
-        metadata = self.document["metadata"]
-        return metadata.get("namespace", ""), metadata["name"]
-
-    @property
     def name(self) -> str:
-        return self.document["metadata"]["name"]
+        return self.key[1]
 
     @property
     def uid(self) -> str:
@@ -88,7 +89,8 @@ class StoredObject:
 
     def followed_by(self, document: JsonObject, version: int) -> "StoredObject":
         """The next version of this object; reuses the unchanged typed parts."""
-        return StoredObject(self.resource, document, version, self._derived_typed(document))
+        typed = self._derived_typed(document)
+        return StoredObject(self.resource, document, version, typed, self.key)
 
     def _derived_typed(self, document: JsonObject) -> ApiObject | None:
         typed = self._typed
@@ -170,7 +172,7 @@ class Collection:
         """Store the objects under a changed definition of their resource."""
         self.resource = resource
         self.objects = {
-            key: StoredObject(resource, stored.document, stored.version)
+            key: StoredObject(resource, stored.document, stored.version, key=key)
             for key, stored in self.objects.items()
         }
 

@@ -13,7 +13,6 @@ Not here: how far back a watch can start (`store`).
 
 import asyncio
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import Final
 
 from kubestow.api.meta import ApiObject, JsonObject
@@ -159,11 +158,18 @@ class Watch:
         self._inbox.has_ended = True
         self._inbox.wake()
 
-    def offer(self, change: Change) -> None:
-        """For the store: add the event of a change, if the selection matches it."""
-        event = event_for(self.selection, change)
-        if event is not None:
-            self.push(event)
+    def offer(self, change: Change, event: WatchEvent) -> None:
+        """For the store: add the event of a change, if the selection matches it.
+
+        `event` is that of a watch without a selection; all of these share it.
+        """
+        if not self.selection.is_everything:
+            selected = _event_for(self.selection, change)
+            if selected is None:
+                return
+            event = selected
+        if self._concerns is None or self._concerns(event):
+            self._add(event)
 
     def offer_bookmark(self, bookmark: StoredObject) -> None:
         """For the store: add a bookmark, if the watcher requested bookmarks."""
@@ -171,9 +177,12 @@ class Watch:
             self.push(WatchEvent("BOOKMARK", bookmark))
 
     def push(self, event: WatchEvent) -> None:
-        """For the store: append an event and wake the reader, unless the event can wait."""
-        if self._concerns is not None and not self._concerns(event):
-            return
+        """For the store: add an event, if it concerns the reader."""
+        if self._concerns is None or self._concerns(event):
+            self._add(event)
+
+    def _add(self, event: WatchEvent) -> None:
+        """Append an event and wake the reader, unless the event can wait."""
         inbox = self._inbox
         pending = inbox.pending
         if len(pending) >= self._pending_max:
@@ -185,20 +194,6 @@ class Watch:
             return
         if self._wakes is None or self._wakes(event) or len(pending) >= UNREAD_MAX:
             inbox.wake()
-
-
-class Observer:
-    """Called with every event at the time of the write. It must not write to the store."""
-
-    def __init__(self, selection: Selection, on_event: Callable[[WatchEvent], None]) -> None:
-        self.selection: Final = selection
-        self._on_event = on_event
-
-    def offer(self, change: Change) -> None:
-        """For the store: pass on the event of a change."""
-        event = event_for(self.selection, change)
-        if event is not None:
-            self._on_event(event)
 
 
 class WatchGroup:
@@ -254,29 +249,21 @@ class WatchGroup:
             watch.close()
 
 
-def event_for(selection: Selection, change: Change) -> WatchEvent | None:
+def event_of(change: Change) -> WatchEvent:
+    """The event of a change for a watcher of all objects."""
+    if change.new is None:
+        return WatchEvent("DELETED", change.last_state())
+    return WatchEvent("ADDED" if change.old is None else "MODIFIED", change.new)
+
+
+def _event_for(selection: Selection, change: Change) -> WatchEvent | None:
     """The event of a change for a watcher; None if the selection never matched the object.
 
     An object that starts to match is ADDED and one that stops matching is DELETED, even if it was
     only modified.
     """
-    if selection.is_everything:
-        return _event_for_all(change)
     old, new = change.old, change.new
     was_seen = old is not None and selection.matches(old.document)
-    is_seen = new is not None and selection.matches(new.document)
-    return _event(change, was_seen=was_seen, is_seen=is_seen)
-
-
-# A change is offered to one watch after the other: watches without a selection share one event.
-@lru_cache(1)
-def _event_for_all(change: Change) -> WatchEvent | None:
-    return _event(change, was_seen=change.old is not None, is_seen=change.new is not None)
-
-
-def _event(change: Change, *, was_seen: bool, is_seen: bool) -> WatchEvent | None:
-    new = change.new
-    if is_seen:
-        assert new is not None
+    if new is not None and selection.matches(new.document):
         return WatchEvent("MODIFIED" if was_seen else "ADDED", new)
     return WatchEvent("DELETED", change.last_state()) if was_seen else None

@@ -50,7 +50,7 @@ class CacheDump(NamedTuple):
 class Cache:
     """Pods by node.
 
-    Invariants: every key of `_assumed` is a key of `_pods`; `_nodes` is in strictly rising order of
+    Invariants: every key of `_assumed` is a key of `_pods`; `nodes` is in strictly rising order of
     generation; only nodes with a Node object are in `node_tree`.
     """
 
@@ -59,8 +59,8 @@ class Cache:
         self.groups = groups
         self._pods: dict[str, PodInfo] = {}
         self._assumed: set[str] = set()
-        # The recency list: the entry that changed last is at the end.
-        self._nodes: OrderedDict[str, NodeInfo] = OrderedDict()
+        # The recency list: the entry that changed last is at the end. Others only read it.
+        self.nodes: OrderedDict[str, NodeInfo] = OrderedDict()
         self.node_tree = NodeTree()
         self.image_states = ImageStates()
         # Called with an entry before it changes, while a snapshot is held.
@@ -68,24 +68,19 @@ class Cache:
 
     # --- reading ---
 
-    @property
-    def nodes(self) -> OrderedDict[str, NodeInfo]:
-        """Live entries, least recently changed first. For the snapshot; others use `node`."""
-        return self._nodes
-
     def node_count(self) -> int:
-        return len(self._nodes)
+        return len(self.nodes)
 
     def statistics(self) -> CacheStatistics:
         return CacheStatistics(
-            assumed_pods=len(self._assumed), pods=len(self._pods), nodes=len(self._nodes)
+            assumed_pods=len(self._assumed), pods=len(self._pods), nodes=len(self.nodes)
         )
 
     def dump(self) -> CacheDump:
-        return CacheDump(dict(self._nodes), frozenset(self._assumed))
+        return CacheDump(dict(self.nodes), frozenset(self._assumed))
 
     def node(self, name: str) -> NodeInfo:
-        info = self._nodes.get(name)
+        info = self.nodes.get(name)
         if info is None:
             raise CacheError(f"node {name} does not exist in scheduler cache")
         return info
@@ -106,7 +101,8 @@ class Cache:
         key = self._key(pod.pod)
         if key in self._pods:
             raise CacheError(f"pod {self._describe(pod.pod)} is in the cache, so can't be assumed")
-        self._add(pod)
+        self._put_on_node(pod)
+        self._pods[key] = pod
         self._assumed.add(key)
         if self.groups is not None:
             self.groups.assume(pod.pod)
@@ -208,7 +204,7 @@ class Cache:
     # --- nodes ---
 
     def add_node(self, node: Node) -> NodeInfo:
-        info = self._nodes.get(node.metadata.name)
+        info = self.nodes.get(node.metadata.name)
         if info is None:
             info = self._new_node(node.metadata.name)
         elif info.node is not None:
@@ -218,7 +214,7 @@ class Cache:
         return info
 
     def update_node(self, old: Node | None, new: Node) -> NodeInfo:
-        info = self._nodes.get(new.metadata.name)
+        info = self.nodes.get(new.metadata.name)
         if info is None:
             info = self._new_node(new.metadata.name)
             self.node_tree.add(new)
@@ -231,29 +227,29 @@ class Cache:
     def remove_node(self, node: Node) -> None:
         """The Node object is gone; its entry stays as a ghost while pods are on it."""
         name = node.metadata.name
-        info = self._nodes.get(name)
+        info = self.nodes.get(name)
         if info is None:
             raise CacheError(f"node {name} is not found")
         self._announce(info)
         info.remove_node()
         if info.pods:
-            self._nodes.move_to_end(name)
+            self.nodes.move_to_end(name)
         else:
-            del self._nodes[name]
+            del self.nodes[name]
         self.node_tree.remove(node)
         self.image_states.unregister(node)
 
     # --- inside ---
 
     def _new_node(self, name: str) -> NodeInfo:
-        info = self._nodes[name] = NodeInfo(name)
+        info = self.nodes[name] = NodeInfo(name)
         return info
 
     def _set_node(self, info: NodeInfo, node: Node) -> None:
         self._announce(info)
-        info.image_states = self.image_states.register(node)
+        info.images = self.image_states.register(node)
         info.set_node(node)
-        self._nodes.move_to_end(info.name)
+        self.nodes.move_to_end(info.name)
 
     def _announce(self, info: NodeInfo) -> None:
         if self.before_change is not None:
@@ -274,13 +270,15 @@ class Cache:
 
     def _put_on_node(self, pod: PodInfo) -> None:
         name = pod.pod.spec.node_name
-        info = self._nodes.get(name)
+        info = self.nodes.get(name)
         if info is None:
             # Pods and nodes come by different watches, so the pod may come before its node.
             info = self._new_node(name)
-        self._announce(info)
+        # As `_announce`, without a call: this is done for every pod.
+        if self.before_change is not None:
+            self.before_change(info)
         info.add_pod(pod)
-        self._nodes.move_to_end(name)
+        self.nodes.move_to_end(name)
 
     def _remove(self, pod: Pod) -> None:
         self._take_from_node(pod)
@@ -288,20 +286,20 @@ class Cache:
 
     def _take_from_node(self, pod: Pod) -> None:
         name = pod.spec.node_name
-        info = self._nodes.get(name)
+        info = self.nodes.get(name)
         if info is None:
             self._report_missing_node(name, pod)
             return
         self._announce(info)
         info.remove_pod(pod)
         if info.node is None and not info.pods:
-            del self._nodes[name]
+            del self.nodes[name]
         else:
-            self._nodes.move_to_end(name)
+            self.nodes.move_to_end(name)
 
     def _confirm(self, assumed: PodInfo, pod: PodInfo) -> None:
         """Replace an assumed pod by the version that the API server shows."""
-        info = self._nodes.get(pod.pod.spec.node_name)
+        info = self.nodes.get(pod.pod.spec.node_name)
         # Nearly every pod comes back as it was assumed, and needs not be counted again.
         is_plain = not pod.has_affinity and not assumed.host_ports
         if info is None or not is_plain or not pod.derive_as(assumed):
@@ -310,7 +308,7 @@ class Cache:
             return
         self._announce(info)
         info.renew_pod(pod)
-        self._nodes.move_to_end(info.name)
+        self.nodes.move_to_end(info.name)
         self._drop(pod.uid)
         self._pods[pod.uid] = pod
 

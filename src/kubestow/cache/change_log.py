@@ -44,12 +44,16 @@ class ChangeLog:
         self._node_rows = array("q")
         self._pod_rows = array("q")
 
-    def note(self, row: int, depends: Depends) -> None:
+    def note_pods(self, row: int) -> None:
+        """Something about the pods of this row changed."""
         self._pod_rows.append(row)
         self.pod_end += 1
-        if depends is Depends.NODE:
-            self._node_rows.append(row)
-            self.node_end += 1
+
+    def note_node(self, row: int) -> None:
+        """The Node object of this row changed, and perhaps its pods."""
+        self.note_pods(row)
+        self._node_rows.append(row)
+        self.node_end += 1
 
     def reorder(self, source: npt.NDArray[np.intp], old_count: int) -> None:
         """The rows were reordered: row i is what was row `source[i]`, or new where that is -1."""
@@ -69,9 +73,10 @@ class ChangeLog:
 
     def trim(self, longest: int) -> None:
         """Forget a log with more rows than this: starting over is then cheaper than reading it."""
-        for rows in (self._node_rows, self._pod_rows):
-            if len(rows) > longest:
-                del rows[:]
+        if len(self._pod_rows) > longest:
+            del self._pod_rows[:]
+        if len(self._node_rows) > longest:
+            del self._node_rows[:]
 
     def invalidate(self) -> None:
         """Anything may have changed: every reader starts over."""
@@ -84,11 +89,13 @@ class ChangeLog:
 
         None if the log does not reach back that far.
         """
-        return _after(self._node_rows, self.node_end - end)
+        rows, count = self._node_rows, self.node_end - end
+        return rows[len(rows) - count :] if count <= len(rows) else None
 
     def pods_since(self, end: int) -> "array[int] | None":
         """The same for rows that changed at all since `pod_end` had this value."""
-        return _after(self._pod_rows, self.pod_end - end)
+        rows, count = self._pod_rows, self.pod_end - end
+        return rows[len(rows) - count :] if count <= len(rows) else None
 
     def reorders_since(self, epoch: int) -> list[npt.NDArray[np.intp]] | None:
         """The re-orderings after that epoch, oldest first; None if some are forgotten."""
@@ -96,8 +103,3 @@ class ChangeLog:
             return [self._reorders[number] for number in range(epoch + 1, self.epoch + 1)]
         except KeyError:
             return None
-
-
-def _after(rows: "array[int]", count: int) -> "array[int] | None":
-    """The last `count` rows; None if fewer are left."""
-    return rows[len(rows) - count :] if count <= len(rows) else None

@@ -12,10 +12,10 @@ from typing import TypeVar
 
 from kubestow.api.declared_features import known_features
 from kubestow.api.node import Node
-from kubestow.api.pod import Pod, is_terminating
+from kubestow.api.pod import Pod, attaches_unclaimed, is_terminating
 from kubestow.api.pod_info import PodClass, PodInfo
 from kubestow.api.ports import UsedPorts
-from kubestow.api.quantity import wrap_int64
+from kubestow.api.quantity import INT64_MAX, INT64_MIN, wrap_int64
 from kubestow.api.resources import Resources
 from kubestow.cache.images import ImageRecord
 from kubestow.cache.owned_terms import OwnedTerm, owned_terms
@@ -26,27 +26,23 @@ K = TypeVar("K")
 _generations: Iterator[int] = count(1)
 
 
-def next_generation() -> int:
-    return next(_generations)
-
-
 class NodeInfo:
     """One node's pods and aggregates.
 
     `pods` is ordered; removal swaps the last pod into the gap, as upstream does, because preemption
     lists victims in this order. `class_counts` counts pods by (namespace, labels): selectors are
-    evaluated per class, never per pod. `live_class_counts` leaves out pods being deleted.
-    `term_counts` counts the affinity terms the pods own.
+    evaluated per class, never per pod. `term_counts` counts the affinity terms the pods own,
+    `unclaimed_volumes` their volumes that a driver may attach without a named claim.
     """
 
     __slots__ = (
         "_places",
+        "_terminating_class_counts",
         "allocatable",
         "class_counts",
         "declared_features",
         "generation",
-        "image_states",
-        "live_class_counts",
+        "images",
         "name",
         "node",
         "non_zero_cpu",
@@ -57,6 +53,7 @@ class NodeInfo:
         "pvc_ref_counts",
         "requested",
         "term_counts",
+        "unclaimed_volumes",
         "used_ports",
     )
 
@@ -72,37 +69,49 @@ class NodeInfo:
         self.non_zero_cpu = 0
         self.non_zero_memory = 0
         self.allocatable = Resources()
-        self.image_states: dict[str, ImageRecord] = {}
+        self.images: tuple[ImageRecord, ...] = ()
         self.pvc_ref_counts: dict[str, int] = {}
+        self.unclaimed_volumes = 0
         self.class_counts: dict[PodClass, int] = {}
-        self.live_class_counts: dict[PodClass, int] = {}
+        self._terminating_class_counts: dict[PodClass, int] = {}
         self.term_counts: dict[OwnedTerm, int] = {}
         self.declared_features = 0
-        self.generation = next_generation()
+        self.generation = next(_generations)
 
     @property
     def display_name(self) -> str:
         return self.name if self.node is not None else "<no node>"
 
+    @property
+    def live_class_counts(self) -> dict[PodClass, int]:
+        """`class_counts` without the pods that are being deleted."""
+        if not self._terminating_class_counts:
+            return self.class_counts
+        live = self.class_counts.copy()
+        for pod_class, number in self._terminating_class_counts.items():
+            _add_count(live, pod_class, -number)
+        return live
+
     def set_node(self, node: Node) -> None:
         self.node = node
         self.allocatable = Resources.from_list(node.status.allocatable)
         self.declared_features = known_features(node.status.declared_features)
-        self.generation = next_generation()
+        self.generation = next(_generations)
 
     def remove_node(self) -> None:
         """Become a ghost: everything but the Node object stays."""
         self.node = None
-        self.generation = next_generation()
+        self.generation = next(_generations)
 
     def add_pod(self, pod: PodInfo) -> None:
         self._places[pod.uid] = len(self.pods)
         self.pods.append(pod)
-        if pod.has_affinity:
-            self.pods_with_affinity.append(pod)
-            self._count_terms(pod, 1)
-        if pod.has_required_anti_affinity:
-            self.pods_with_required_anti_affinity.append(pod)
+        if pod.pod.spec.affinity is not None:
+            if pod.has_affinity:
+                self.pods_with_affinity.append(pod)
+                self._count_terms(pod, 1)
+            if pod.has_required_anti_affinity:
+                self.pods_with_required_anti_affinity.append(pod)
         self._count(pod, 1)
 
     def remove_pod(self, pod: Pod) -> PodInfo:
@@ -147,15 +156,15 @@ class NodeInfo:
         if before is not after:
             _add_count(self.class_counts, before, -1)
             _add_count(self.class_counts, after, 1)
-            if not is_terminating(pod.pod):
-                _add_count(self.live_class_counts, before, -1)
-                _add_count(self.live_class_counts, after, 1)
+            if is_terminating(pod.pod):
+                _add_count(self._terminating_class_counts, before, -1)
+                _add_count(self._terminating_class_counts, after, 1)
         if place != last:
             moved = pods[place] = pods[last]
             places[moved.uid] = place
             places[pod.uid] = last
         pods[last] = pod
-        self.generation = next_generation()
+        self.generation = next(_generations)
 
     def clone(self) -> "NodeInfo":
         """A copy whose pods may change; it shares the immutable Pod and Node objects."""
@@ -171,10 +180,11 @@ class NodeInfo:
         copy.non_zero_cpu = self.non_zero_cpu
         copy.non_zero_memory = self.non_zero_memory
         copy.allocatable = self.allocatable
-        copy.image_states = self.image_states
+        copy.images = self.images
         copy.pvc_ref_counts = self.pvc_ref_counts.copy()
+        copy.unclaimed_volumes = self.unclaimed_volumes
         copy.class_counts = self.class_counts.copy()
-        copy.live_class_counts = self.live_class_counts.copy()
+        copy._terminating_class_counts = self._terminating_class_counts.copy()
         copy.term_counts = self.term_counts.copy()
         copy.declared_features = self.declared_features
         copy.generation = self.generation
@@ -192,29 +202,43 @@ class NodeInfo:
     def _count(self, pod: PodInfo, sign: int) -> None:
         accounted = pod.accounted
         request, requested = accounted.requested, self.requested
+        cpu = requested.milli_cpu + sign * request.milli_cpu
+        memory = requested.memory + sign * request.memory
+        non_zero_cpu = self.non_zero_cpu + sign * accounted.non_zero_cpu
+        non_zero_memory = self.non_zero_memory + sign * accounted.non_zero_memory
         # Sums wrap as 64-bit counters do: the columns could not hold larger ones.
-        requested.milli_cpu = wrap_int64(requested.milli_cpu + sign * request.milli_cpu)
-        requested.memory = wrap_int64(requested.memory + sign * request.memory)
+        if not (
+            INT64_MIN <= cpu <= INT64_MAX
+            and INT64_MIN <= memory <= INT64_MAX
+            and INT64_MIN <= non_zero_cpu <= INT64_MAX
+            and INT64_MIN <= non_zero_memory <= INT64_MAX
+        ):
+            sums = cpu, memory, non_zero_cpu, non_zero_memory
+            cpu, memory, non_zero_cpu, non_zero_memory = map(wrap_int64, sums)
+        requested.milli_cpu, requested.memory = cpu, memory
+        self.non_zero_cpu, self.non_zero_memory = non_zero_cpu, non_zero_memory
         if request.ephemeral_storage:
             requested.ephemeral_storage = wrap_int64(
                 requested.ephemeral_storage + sign * request.ephemeral_storage
             )
-        for name, amount in request.scalar.items():
-            # A scalar that drops to zero stays: upstream never deletes the entry.
-            requested.scalar[name] = wrap_int64(requested.scalar.get(name, 0) + sign * amount)
-        self.non_zero_cpu = wrap_int64(self.non_zero_cpu + sign * accounted.non_zero_cpu)
-        self.non_zero_memory = wrap_int64(self.non_zero_memory + sign * accounted.non_zero_memory)
+        if request.scalar:
+            for name, amount in request.scalar.items():
+                # A scalar that drops to zero stays: upstream never deletes the entry.
+                requested.scalar[name] = wrap_int64(requested.scalar.get(name, 0) + sign * amount)
         for port in pod.host_ports:
             if sign > 0:
                 self.used_ports.add(port)
             else:
                 self.used_ports.remove(port)
-        for key in pod.pvc_keys:
-            _add_count(self.pvc_ref_counts, key, sign)
+        volumes = pod.pod.spec.volumes
+        if volumes:
+            for key in pod.pvc_keys:
+                _add_count(self.pvc_ref_counts, key, sign)
+            self.unclaimed_volumes += sign * sum(map(attaches_unclaimed, volumes))
         _add_count(self.class_counts, pod.pod_class, sign)
-        if not is_terminating(pod.pod):
-            _add_count(self.live_class_counts, pod.pod_class, sign)
-        self.generation = next_generation()
+        if pod.pod.metadata.deletion_timestamp is not None:
+            _add_count(self._terminating_class_counts, pod.pod_class, sign)
+        self.generation = next(_generations)
 
     def _count_terms(self, pod: PodInfo, sign: int) -> None:
         for term in owned_terms(pod):

@@ -47,9 +47,9 @@ class ResourceColumns:
         """`basic` is int64[3, row], where the basic resources are kept."""
         self._resources = resources
         self._basic = basic
-        # Non-zero amounts: column → row → amount, and row → its columns.
+        # Non-zero amounts: column → row → amount; `columns_of_row` has the columns of a row.
         self._scattered: dict[int, dict[int, int]] = {}
-        self._columns_of_row: dict[int, tuple[int, ...]] = {}
+        self.columns_of_row: dict[int, tuple[int, ...]] = {}
         self._laid_out: OrderedDict[int, IntArray] = OrderedDict()
 
     def __getitem__(self, column: int) -> IntArray:
@@ -67,19 +67,35 @@ class ResourceColumns:
         self._basic[0, row] = amounts.milli_cpu
         self._basic[1, row] = amounts.memory
         self._basic[2, row] = amounts.ephemeral_storage
-        if amounts.scalar or row in self._columns_of_row:
-            self._write_scattered(row, amounts.scalar)
+        if amounts.scalar or row in self.columns_of_row:
+            self.write_scalars(row, amounts.scalar)
+
+    def write_scalars(self, row: int, amounts: dict[str, int]) -> None:
+        """Copy the amounts of one node other than the basic ones."""
+        for column in self.columns_of_row.pop(row, ()):
+            del self._scattered[column][row]
+            if column in self._laid_out:
+                self._laid_out[column][row] = 0
+        # A node keeps an entry of 0 for every resource that a pod on it once had (spec 01 §5).
+        columns = {self._resources.ensure(name): held for name, held in amounts.items() if held}
+        if not columns:
+            return
+        self.columns_of_row[row] = tuple(columns)
+        for column, amount in columns.items():
+            self._scattered.setdefault(column, {})[row] = amount
+            if column in self._laid_out:
+                self._laid_out[column][row] = amount
 
     def reorder(self, source: npt.NDArray[np.intp], basic: IntArray) -> None:
         """As `Columns.reorder`; `basic` is in the new order already."""
         self._basic = basic
-        before = self._columns_of_row
+        before = self.columns_of_row
         rows: list[int] = source.tolist()
-        self._columns_of_row = {
+        self.columns_of_row = {
             row: before[old] for row, old in enumerate(rows) if old >= 0 and old in before
         }
         scattered: dict[int, dict[int, int]] = {}
-        for row, columns in self._columns_of_row.items():
+        for row, columns in self.columns_of_row.items():
             for column in columns:
                 amount = self._scattered[column][rows[row]]
                 scattered.setdefault(column, {})[row] = amount
@@ -96,26 +112,11 @@ class ResourceColumns:
         }
         self._resources = resources
         self._scattered = {number: self._scattered[column] for column, number in numbers.items()}
-        self._columns_of_row = {
+        self.columns_of_row = {
             row: tuple([numbers[column] for column in columns])
-            for row, columns in self._columns_of_row.items()
+            for row, columns in self.columns_of_row.items()
         }
         self._laid_out.clear()
-
-    def _write_scattered(self, row: int, amounts: dict[str, int]) -> None:
-        for column in self._columns_of_row.pop(row, ()):
-            del self._scattered[column][row]
-            if column in self._laid_out:
-                self._laid_out[column][row] = 0
-        # A node keeps an entry of 0 for every resource that a pod on it once had (spec 01 §5).
-        columns = {self._resources.ensure(name): held for name, held in amounts.items() if held}
-        if not columns:
-            return
-        self._columns_of_row[row] = tuple(columns)
-        for column, amount in columns.items():
-            self._scattered.setdefault(column, {})[row] = amount
-            if column in self._laid_out:
-                self._laid_out[column][row] = amount
 
     def _lay_out(self, column: int) -> IntArray:
         array: IntArray = np.zeros_like(self._basic[0])

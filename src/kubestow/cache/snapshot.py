@@ -24,17 +24,18 @@ import numpy.typing as npt
 
 from kubestow.api.node import Node
 from kubestow.cache.cache import Cache
-from kubestow.cache.change_log import ChangeLog, Depends
+from kubestow.cache.change_log import ChangeLog
 from kubestow.cache.columns import Columns
+from kubestow.cache.images import ImageState
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.owned_terms import OwnedTerm
 from kubestow.errors import CacheError
 
 log = logging.getLogger(__name__)
 
-FrozenImages = dict[str, tuple[int, int]]  # name -> (size in bytes, number of nodes having it)
+FrozenImages = tuple[ImageState, ...]
 T = TypeVar("T")
-_NO_IMAGES: Final[FrozenImages] = {}
+_NO_IMAGES: Final[FrozenImages] = ()
 _NO_CLAIMS: Final[frozenset[str]] = frozenset()
 
 
@@ -120,7 +121,7 @@ class Snapshot:
         """Show this entry in a row: a copy with pods on trial, or the live entry again."""
         self.node_infos[row] = info
         self.columns.write_sums(row, info)
-        self.log.note(row, Depends.PODS)
+        self.log.note_pods(row)
 
     # --- refreshing ---
 
@@ -157,17 +158,19 @@ class Snapshot:
         """Entries changed since the last refresh, and whether one of them is new."""
         changed: list[NodeInfo] = []
         has_new = False
-        seen, newest = self.generation, -1
+        infos, seen, newest = self._infos, self.generation, -1
         for info in reversed(cache.nodes.values()):
             generation = info.generation
-            newest = max(newest, generation)
+            if generation > newest:
+                newest = generation
             if generation <= seen:
                 break
             if info.node is None:
                 continue
-            if info.name not in self._infos:
+            name = info.name
+            if name not in infos:
                 has_new = True
-            self._infos[info.name] = info
+            infos[name] = info
             changed.append(info)
         if newest >= 0:
             # May decrease, when the entry that changed last is deleted; harmless.
@@ -221,7 +224,7 @@ class Snapshot:
 
     def _write(self, row: int, info: NodeInfo, cache: Cache) -> None:
         """Copy one entry into its row."""
-        depends = Depends.PODS
+        is_other_node = False
         self.node_infos[row] = info
         node = info.node
         if node is not None and node is not self.nodes[row]:
@@ -229,14 +232,19 @@ class Snapshot:
             self.columns.write_node(row, info, node)
             # The node has a new table of images, even if no record of the cluster changed.
             self._image_versions[row] = -1
-            depends = Depends.NODE
-        if self._image_versions[row] != cache.image_states.version:
-            self._image_versions[row] = cache.image_states.version
+            is_other_node = True
+        image_version = cache.image_states.version
+        if self._image_versions[row] != image_version:
+            self._image_versions[row] = image_version
             if self._freeze_images(row, info):
-                depends = Depends.NODE
+                is_other_node = True
         self.columns.write_pods(row, info)
-        self._note_claims(row, info)
-        self.log.note(row, depends)
+        if info.pvc_ref_counts or self._claims[row]:
+            self._note_claims(row, info)
+        if is_other_node:
+            self.log.note_node(row)
+        else:
+            self.log.note_pods(row)
 
     def _freeze_images(self, row: int, info: NodeInfo) -> bool:
         """Copy sizes and node counts as of now; return whether they differ from the last copy.
@@ -244,24 +252,25 @@ class Snapshot:
         Other nodes that gain or lose an image later do not change this row: scores must use the
         number of nodes as of this copy (spec 01 §10, the bit-exactness trap).
         """
-        frozen: FrozenImages = {
-            name: (record.size, len(record.nodes)) for name, record in info.image_states.items()
-        }
+        frozen = tuple([record.state() for record in info.images])
         if frozen == self.images[row]:
             return False
         self.images[row] = frozen
         return True
 
     def _note_claims(self, row: int, info: NodeInfo) -> None:
-        before, after = self._claims[row], info.pvc_ref_counts.keys()
-        if before == after:
-            return
-        for claim in before - after:
-            self.used_pvcs[claim] -= 1
-            if not self.used_pvcs[claim]:
-                del self.used_pvcs[claim]
-        for claim in after - before:
+        before, after = self._claims[row], info.pvc_ref_counts
+        added = [claim for claim in after if claim not in before]
+        for claim in added:
             self.used_pvcs[claim] = self.used_pvcs.get(claim, 0) + 1
+        if len(before) + len(added) != len(after):
+            for claim in before:
+                if claim not in after:
+                    self.used_pvcs[claim] -= 1
+                    if not self.used_pvcs[claim]:
+                        del self.used_pvcs[claim]
+        elif not added:
+            return
         self._claims[row] = frozenset(after)
 
 

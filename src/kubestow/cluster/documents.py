@@ -109,4 +109,4 @@ def _second(second: int) -> datetime:
 
 @lru_cache(64)
 def _format_second(second: int) -> str:
-    return _second(second).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _second(second).isoformat().removesuffix("+00:00") + "Z"

@@ -48,6 +48,7 @@ TRIES_MAX: Final = 12
 RETRY_S: Final = 10.0
 RETRY_JITTER: Final = 0.25
 _NAME_LENGTH_MAX: Final = 253
+_UTF8_BYTES: Final = 4  # of a character, at most
 _CUT_MARK: Final = " ..."
 _ALREADY_EXISTS: Final = "AlreadyExists"
 
@@ -85,11 +86,14 @@ class EventRecorder:
         *,
         hostname: str,
         buffer_max: int = BUFFER_MAX,
+        senders_max: int = SENDERS_MAX,
         rng: np.random.Generator | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
+        """`senders_max`: one is enough for a server that answers at once."""
         self._client = client
         self._clock = clock
+        self._senders_max = senders_max
         self._hostname = hostname
         self._buffer_max = buffer_max
         self._rng = rng or np.random.default_rng(0)
@@ -157,7 +161,7 @@ class EventRecorder:
             while True:
                 await self._wakeup.wait()
                 self._wakeup.clear()
-                for _ in range(min(SENDERS_MAX - self._sender_count, len(self._waiting))):
+                for _ in range(min(self._senders_max - self._sender_count, len(self._waiting))):
                     self._sender_count += 1
                     tasks.create_task(self._send_waiting(), name="event sender")
 
@@ -190,7 +194,7 @@ class EventRecorder:
     async def _send_waiting(self) -> None:
         try:
             # More senders than allowed may be back from waiting to send an event again.
-            while self._waiting and self._sender_count <= SENDERS_MAX:
+            while self._waiting and self._sender_count <= self._senders_max:
                 await self._send(self._waiting.popleft(), tries_max=TRIES_MAX)
         finally:
             self._sender_count -= 1
@@ -322,6 +326,8 @@ def cut_note(note: str) -> str:
 
     Spec 04 §14, step 6.
     """
+    if len(note) * _UTF8_BYTES <= NOTE_BYTES_MAX:
+        return note
     raw = note.encode()
     if len(raw) <= NOTE_BYTES_MAX:
         return note

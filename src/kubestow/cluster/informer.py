@@ -273,7 +273,8 @@ class Informer(Generic[T]):
                         self._remove(known, is_final_state_unknown=True)
                 case "UNDECODED" | "BOOKMARK":
                     pass  # of an object that is not decoded, the last known state stays
-            self._resource_version = event.resource_version
+        if batch:
+            self._resource_version = batch[-1].resource_version
         self._event_count += len(batch)
         return len(batch)
 

@@ -8,6 +8,7 @@ Not here: the typed structs (`api`), which of these the scheduler watches (`engi
 """
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Final, Literal
 
 import msgspec
@@ -26,7 +27,8 @@ ALL_VERBS: Final = (
 )  # fmt: skip
 
 
-class ApiResource(msgspec.Struct, frozen=True, kw_only=True):
+# With a dict, for what is derived once: every request asks for it.
+class ApiResource(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One resource of the API, such as pods or storageclasses.storage.k8s.io."""
 
     group: str
@@ -50,16 +52,16 @@ class ApiResource(msgspec.Struct, frozen=True, kw_only=True):
     singular: str = ""
     list_kind: str = ""
 
-    @property
+    @cached_property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    @property
+    @cached_property
     def qualified_name(self) -> str:
         """The name in messages of an API server: `pods`, `storageclasses.storage.k8s.io`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
-    @property
+    @cached_property
     def cls(self) -> type[ApiObject]:
         """The typed struct of the kind; only metadata for kinds the scheduler does not read."""
         return class_of({"apiVersion": self.api_version, "kind": self.kind}) or ApiObject

@@ -9,7 +9,8 @@ Runs as a task of its own for every pod, while the scheduler already decides on 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, NamedTuple, cast
+from types import CoroutineType
+from typing import Final, NamedTuple
 
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
@@ -102,15 +103,8 @@ class Binder:
         self.running_count = 0
 
     async def bind(self, placement: Placement) -> None:
+        placement.state.meter.resume()
         self.running_count += 1
-        try:
-            await self._bind(placement)
-        finally:
-            self.running_count -= 1
-
-    async def _bind(self, placement: Placement) -> None:
-        meter = placement.state.meter
-        meter.resume()
         try:
             status = await self.try_bind(placement)
         except BaseException as error:
@@ -119,10 +113,15 @@ class Binder:
             # No other task knows of this pod: without this it would keep its node and never be
             # tried again.
             status = attempt_fault(error, BINDING_CYCLE)
-        if status is not None:
+        finally:
+            self.running_count -= 1
+        if status is None:
+            self._succeed(placement)
+        else:
             self._fail(placement, status)
-            return
-        pod = placement.pod
+
+    def _succeed(self, placement: Placement) -> None:
+        pod, meter = placement.queued_pod.pod_info, placement.state.meter
         if is_printed(log, 2):
             inform(
                 log,
@@ -158,7 +157,7 @@ class Binder:
 
     async def try_bind(self, placement: Placement) -> Status | None:
         """Everything up to the written binding; what failed, if anything did."""
-        meter = placement.state.meter
+        uid, meter = placement.queued_pod.pod_info.uid, placement.state.meter
         preflight = None
         if self._looks_ahead:
             preflight = run_pre_flight(placement)
@@ -166,7 +165,7 @@ class Binder:
         if preflight is not None and preflight.code == Code.ERROR:
             return preflight
         has_work = preflight is None
-        waiting = self._waiting_pods.get(placement.pod.uid)
+        waiting = self._waiting_pods.get(uid)
         if self._looks_ahead and (has_work or waiting is not None):
             await self._announce_node(placement)
         if waiting is not None:
@@ -174,13 +173,14 @@ class Binder:
             if status is not None:
                 return status
         # From here on the pod cannot be parked any more, so its events are of no use.
-        self._queue.done(placement.pod.uid)
+        self._queue.done(uid)
         if has_work:
             status = await self._pre_bind(placement)
             meter.point_ended(PRE_BIND, status)
             if status is not None:
                 return status
-        inform(log, "Attempting to bind pod to node", v=3, pod=placement.pod.key)
+        if is_printed(log, 3):
+            inform(log, "Attempting to bind pod to node", v=3, pod=placement.pod.key)
         status = await self._write_binding(placement)
         meter.point_ended(BIND, status)
         return status
@@ -279,14 +279,14 @@ def rejected_on(node_name: str, status: Status) -> Status:
 
 def run_pre_flight(placement: Placement) -> Status | None:
     """None if some PreBind plugin has work, Skip if none has (§12.1)."""
-    state = placement.state
+    state, pod = placement.state, placement.queued_pod.pod_info
     skip: set[str] = set()
     parallel: set[str] = set()
     has_work = False
     for plugin in placement.profile.pre_bind:
         name = plugin_name(plugin)
         try:
-            answer = plugin.pre_bind_pre_flight(state, placement.pod, placement.node_name)
+            answer = plugin.pre_bind_pre_flight(state, pod, placement.node_name)
             status, allow_parallel = pre_flight_answer(answer, name)
         except BaseException as error:  # A fault in one plugin must not stop the scheduler.
             status, allow_parallel = fault_status(error, name, PRE_BIND_PRE_FLIGHT), False
@@ -358,7 +358,7 @@ async def _run_one(
     name = plugin_name(plugin)
     try:
         call = plugin.pre_bind(placement.state, placement.pod, placement.node_name)
-        status = await _status_of(call, name, "pre_bind")
+        status = status_answer(await _awaitable(call, name, "pre_bind"), name, "pre_bind")
     except BaseException as error:  # A fault in one plugin must not stop the scheduler.
         if not is_cancellation(error):
             status = fault_status(error, name, PRE_BIND)
@@ -374,12 +374,13 @@ async def _run_one(
     return failure("running PreBind plugin", name, status)
 
 
-async def _status_of(call: object, plugin: str, method: str) -> Status | None:
-    """The answer of a method that may wait."""
-    # The declared type is not trusted: a plugin of a user may not have been type-checked.
-    if not isinstance(call, Awaitable):
-        raise wrong_answer(plugin, method, call, "an awaitable: declare it with async def")
-    return status_answer(await cast(Awaitable[object], call), plugin, method)
+def _awaitable(call: object, plugin: str, method: str) -> Awaitable[object]:
+    """What a method that may wait returned, if it is something to wait for."""
+    # The declared type is not trusted: a plugin of a user may not have been type-checked. Nearly
+    # all are coroutines; asking the abstract class takes longer.
+    if isinstance(call, (CoroutineType, Awaitable)):
+        return call  # pyright: ignore[reportUnknownVariableType]
+    raise wrong_answer(plugin, method, call, "an awaitable: declare it with async def")
 
 
 def _accept_cancellation() -> None:
@@ -401,16 +402,17 @@ async def _bind_with(extenders: ExtenderChain, placement: Placement) -> Status |
 
 async def run_bind(placement: Placement) -> Status | None:
     """Bind plugins in order until one does not skip (§12.5)."""
+    state = placement.state
     for plugin in placement.profile.bind:
         name = plugin_name(plugin)
         try:
-            call = plugin.bind(placement.state, placement.pod, placement.node_name)
-            status = await _status_of(call, name, "bind")
+            call = plugin.bind(state, placement.queued_pod.pod_info, placement.node_name)
+            status = status_answer(await _awaitable(call, name, "bind"), name, "bind")
         except BaseException as error:  # A fault in one plugin must not stop the scheduler.
             if is_cancellation(error):
                 raise
             status = fault_status(error, name, BIND)
-        placement.state.sampler.plugin_ended(name, BIND, status)
+        state.sampler.plugin_ended(name, BIND, status)
         if status is None or status.is_success:
             return None
         if status.code == Code.SKIP:

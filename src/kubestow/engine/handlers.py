@@ -6,7 +6,7 @@ the order of each watch.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 
 from kubestow.api.meta import ApiObject, object_ref
 from kubestow.api.node import Node
@@ -101,19 +101,28 @@ class EventHandlers:
 
     def _cache_add(self, pod: Pod) -> None:
         started_s = self._metrics.now_s()
-        self._log_failure("AddPod", lambda: self._cache.add_pod(PodInfo(pod)))
+        try:
+            self._cache.add_pod(PodInfo(pod))
+        except CacheError as error:
+            _report("AddPod", error)
         self._queue.move_all(ASSIGNED_POD_ADD, None, pod)
         self._metrics.event_handled(ASSIGNED_POD_ADD, started_s)
 
     def _cache_update(self, old: Pod, new: Pod) -> None:
         started_s = self._metrics.now_s()
-        self._log_failure("UpdatePod", lambda: self._cache.update_pod(old, PodInfo(new)))
+        try:
+            self._cache.update_pod(old, PodInfo(new))
+        except CacheError as error:
+            _report("UpdatePod", error)
         self._move_for_each(classify_pod_update(old, new), old, new, started_s)
         self._metrics.event_handled(ASSIGNED_POD_UPDATE, started_s)
 
     def _cache_delete(self, pod: Pod) -> None:
         started_s = self._metrics.now_s()
-        self._log_failure("RemovePod", lambda: self._cache.remove_pod(pod))
+        try:
+            self._cache.remove_pod(pod)
+        except CacheError as error:
+            _report("RemovePod", error)
         self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
         self._metrics.event_handled(ASSIGNED_POD_DELETE, started_s)
 
@@ -174,7 +183,10 @@ class EventHandlers:
             log.error("No profile for assumed pod %s", object_ref(assumed.pod.metadata))
             return
         if not self._waiting_pods.reject(assumed.uid):
-            self._log_failure("ForgetPod", lambda: self._cache.forget_pod(assumed.pod))
+            try:
+                self._cache.forget_pod(assumed.pod)
+            except CacheError as error:
+                _report("ForgetPod", error)
         self._queue.move_all(ASSIGNED_POD_DELETE, assumed.pod, None)
 
     # --- members of gangs that have succeeded; watched by choice only ---
@@ -213,7 +225,10 @@ class EventHandlers:
         # The queue comes first, as upstream: hints may still see the node.
         started_s = self._metrics.now_s()
         self._queue.move_all(NODE_DELETE, node, None)
-        self._log_failure("RemoveNode", lambda: self._cache.remove_node(node))
+        try:
+            self._cache.remove_node(node)
+        except CacheError as error:
+            _report("RemoveNode", error)
         self._metrics.event_handled(NODE_DELETE, started_s)
 
     # --- everything else (§11.7) ---
@@ -242,10 +257,9 @@ class EventHandlers:
             self._queue.move_all(event, old, new)
             self._metrics.event_handled(event, move_started_s - before_s)
 
-    def _log_failure(self, operation: str, call: Callable[[], None]) -> None:
-        try:
-            call()
-        except CacheCorruptedError:
-            raise  # Going on would place pods wrongly; the process ends.
-        except CacheError as error:
-            log.error("Scheduler cache %s failed: %s", operation, error)
+
+def _report(operation: str, error: CacheError) -> None:
+    """Log that the cache refused an event; the queue still gets it."""
+    if isinstance(error, CacheCorruptedError):
+        raise error  # Going on would place pods wrongly; the process ends.
+    log.error("Scheduler cache %s failed: %s", operation, error)

@@ -194,6 +194,11 @@ def permit_answer(answer: object, plugin: str) -> tuple[Status | None, float]:
 
 
 def pre_flight_answer(answer: object, plugin: str) -> PreFlight:
+    if isinstance(answer, PreFlight):
+        status, allow_parallel = answer
+        is_status = status is None or isinstance(status, Status)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if is_status and isinstance(allow_parallel, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return answer
     parts = _entries(answer)
     if parts is None or len(parts) != 2:
         raise wrong_answer(plugin, "pre_bind_pre_flight", answer, "a PreFlight")

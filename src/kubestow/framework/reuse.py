@@ -38,6 +38,10 @@ class PodReads(IntEnum):
     ALL = 3  # also labels, namespace, owner, and the rest of the spec
 
 
+# Whether something holds in one attempt.
+Condition = Callable[[CycleState, PodInfo], bool]
+
+
 class Reuse(NamedTuple):
     """A plugin's declaration.
 
@@ -54,8 +58,11 @@ class Reuse(NamedTuple):
     version        differs from its last value whenever `unless` may answer differently; called in
                    every cycle
     ignores_pods   attempts in which the filter reads no pods although `filter` allows it
-    passes_all     whether the filter rejects no node in this attempt, where that is known after
-                   PreFilter without a look at the nodes
+    passes         attempts in which every node of the snapshot passes the filter, as far as can be
+                   said without looking at single nodes; asked after PreFilter. The filter is then
+                   not called
+    scores_zero    attempts in which the normalised score of every node is 0. The plugin is then not
+                   called to score
     final_scores   what PreScore, Score and the normalisation come to, in one call; None where
                    PreScore skips the Score
     per_node       the work is done node by node, so nodes that an earlier filter rejected are left
@@ -70,8 +77,9 @@ class Reuse(NamedTuple):
     scores: Callable[[PodInfo], bool] | None = None
     unless: Callable[[PodInfo], bool] | None = None
     version: Callable[[], Hashable] | None = None
-    ignores_pods: Callable[[CycleState, PodInfo], bool] | None = None
-    passes_all: Callable[[CycleState], bool] | None = None
+    ignores_pods: Condition | None = None
+    passes: Condition | None = None
+    scores_zero: Condition | None = None
     final_scores: FinalScores | None = None
     per_node: bool = False
 

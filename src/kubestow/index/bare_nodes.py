@@ -45,7 +45,10 @@ class BareNodes(Nodes):
         return np.zeros(len(self), np.bool_)
 
     def images(self) -> list[FrozenImages]:
-        return [{} for _ in range(len(self))]
+        return [()] * len(self)
+
+    def image_column(self, image: str) -> None:
+        return None
 
     def infos(self) -> list[NodeInfo]:
         infos: list[NodeInfo] = []

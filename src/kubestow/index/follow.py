@@ -53,12 +53,10 @@ class Follower:
 
     def catch_up(self) -> None:
         log = self._log
-        if (
-            self._epoch != log.epoch
-            or self._node_end != log.node_end
-            or (self._reads_pods and self._pod_end != log.pod_end)
-        ):
+        if self._epoch != log.epoch or self._node_end != log.node_end:
             self._read(log)
+        elif self._reads_pods and self._pod_end != log.pod_end:
+            self._read_changed_pods(log)
 
     def _read(self, log: ChangeLog) -> None:
         if self._epoch != log.epoch:
@@ -76,12 +74,15 @@ class Follower:
             self.nodes_changed(rows)
             self._node_end = log.node_end
         if self._reads_pods and self._pod_end != log.pod_end:
-            rows = log.pods_since(self._pod_end)
-            if rows is None:
-                self._start_over()
-                return
-            self.pods_changed(rows)
-            self._pod_end = log.pod_end
+            self._read_changed_pods(log)
+
+    def _read_changed_pods(self, log: ChangeLog) -> None:
+        rows = log.pods_since(self._pod_end)
+        if rows is None:
+            self._start_over()
+            return
+        self.pods_changed(rows)
+        self._pod_end = log.pod_end
 
     def _start_over(self) -> None:
         self.rows_moved(None)

@@ -1,4 +1,4 @@
-"""Which nodes of a snapshot have an image.
+"""Which nodes of a snapshot have an image, and its numbers there.
 
 Nodes have many images and pods name many of them. Looking for each name on every node would take a
 pass over all nodes per name; here one pass serves all names. Nodes that change later are few, and
@@ -7,50 +7,70 @@ are looked at one by one until the pass is repeated.
 
 from array import array
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from kubestow.arrays import IdArray
+from kubestow.arrays import FloatArray, IdArray, Rows
 from kubestow.cache.change_log import Depends
+from kubestow.cache.images import ImageState
+from kubestow.cache.numbering import Numbers
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.follow import Follower, Sources
 
 # Beyond this many changed nodes, or a sixteenth of them, all nodes are read again.
 CHANGED_MAX: Final = 64
+# Up to this many rows, one by one is faster than all nodes.
+_ROWS_FEW: Final = 8
+
+
+class ImageColumn(NamedTuple):
+    """One image on some nodes. Its numbers may differ between nodes (spec 05 §10).
+
+    ids           int32[node], index into the numbers; 0, which stands for none, where it is absent
+    sizes         float64[id], in bytes
+    node_counts   float64[id], how many nodes had the image
+    """
+
+    ids: IdArray
+    sizes: FloatArray
+    node_counts: FloatArray
 
 
 class ImageRows(Follower):
     """Get it with `snapshot.derived(ImageRows)`.
 
-    _rows, _images   int32[entry], a row and the number of an image that it had when it was read
-    _changed         the rows that have changed since
+    _rows, _states   int32[entry], a row and the number of an image's state that it had when read
+    _changed         the rows that have changed since, with their images by name
     """
 
-    __slots__ = ("_changed", "_images", "_numbers", "_rows", "_snapshot")
+    __slots__ = ("_changed", "_known", "_numbers_of", "_rows", "_snapshot", "_states")
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(snapshot.log, Depends.NODE)
         self._snapshot = snapshot
         self._read_all()
 
-    def may_have(self, image: str) -> bool:
-        """Whether some node has the image; possibly one that had it."""
+    def column(self, image: str, rows: Rows) -> ImageColumn | None:
+        """The image on these rows; None if no node has it."""
         self.catch_up()
-        tables = self._snapshot.images
-        return image in self._numbers or any(image in tables[row] for row in self._changed)
-
-    def rows_with(self, image: str) -> list[int]:
-        """The rows that have the image now, in no particular order."""
-        self.catch_up()
-        number, changed = self._numbers.get(image), self._changed
-        found: list[int] = [] if number is None else self._rows[self._images == number].tolist()
-        if changed:
-            tables = self._snapshot.images
-            found = [row for row in found if row not in changed]
-            found += [row for row in changed if image in tables[row]]
-        return found
+        changed = self._changed
+        numbers = self._numbers_of.get(image)
+        if numbers is None:
+            if not any(image in images for images in changed.values()):
+                return None
+            numbers = []
+        if not isinstance(rows, slice) and len(rows) <= _ROWS_FEW:
+            return self._few(image, rows.tolist())
+        states = [self._known[number] for number in numbers]
+        ids = self._laid_out(numbers)
+        for row, images in changed.items():
+            ids[row] = 0
+            if image in images:
+                states.append(images[image])
+                ids[row] = len(states)
+        return _column(ids[rows], states)
 
     def rows_moved(self, sources: Sources | None) -> None:
         for source in sources or ():
@@ -66,25 +86,61 @@ class ImageRows(Follower):
             self._read_all()
 
     def nodes_changed(self, rows: "array[int]") -> None:
-        self._changed.update(rows)
+        tables = self._snapshot.images
+        for row in rows:
+            self._changed[row] = {state.name: state for state in tables[row]}
         if len(self._changed) > max(CHANGED_MAX, len(self._snapshot) // 16):
             self._read_all()
 
     def _move(self, moved: npt.NDArray[np.int32]) -> None:
         """Row r is now row `moved[r]`; it is gone if that is negative or beyond the end."""
         within = self._rows < len(moved)
-        rows, images = moved[self._rows[within]], self._images[within]
-        self._rows, self._images = rows[rows >= 0], images[rows >= 0]
-        targets = (int(moved[row]) for row in self._changed if row < len(moved))
-        self._changed = {row for row in targets if row >= 0}
+        rows, states = moved[self._rows[within]], self._states[within]
+        self._rows, self._states = rows[rows >= 0], states[rows >= 0]
+        targets = (
+            (int(moved[row]), images) for row, images in self._changed.items() if row < len(moved)
+        )
+        self._changed = {row: images for row, images in targets if row >= 0}
 
     def _read_all(self) -> None:
         tables = self._snapshot.images
-        names = list(chain.from_iterable(tables))
-        self._numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
         counts = np.fromiter(map(len, tables), np.int64, len(tables))
         self._rows: IdArray = np.repeat(np.arange(len(tables), dtype=np.int32), counts)
-        self._images: IdArray = np.fromiter(
-            map(self._numbers.__getitem__, names), np.int32, len(names)
-        )
-        self._changed: set[int] = set()
+        numbers = Numbers[ImageState]()
+        states = map(numbers.__getitem__, chain.from_iterable(tables))
+        self._states: IdArray = np.fromiter(states, np.int32, len(self._rows))
+        self._known: list[ImageState] = list(numbers)
+        self._numbers_of: dict[str, list[int]] = {}
+        for state, number in numbers.items():
+            self._numbers_of.setdefault(state.name, []).append(number)
+        self._changed: dict[int, dict[str, ImageState]] = {}
+
+    def _few(self, image: str, rows: list[int]) -> ImageColumn:
+        """The column of a few rows, as where nodes changed: they are looked at one by one."""
+        ids: IdArray = np.zeros(len(rows), np.int32)
+        states: list[ImageState] = []
+        for place, row in enumerate(rows):
+            for state in self._snapshot.images[row]:
+                if state.name == image:
+                    states.append(state)
+                    ids[place] = len(states)
+        return _column(ids, states)
+
+    def _laid_out(self, numbers: list[int]) -> IdArray:
+        """int32[row]: 1 + the position of the row's state among these, as it was read; else 0."""
+        ids: IdArray = np.zeros(len(self._snapshot), np.int32)
+        if len(numbers) == 1:
+            ids[self._rows[self._states == numbers[0]]] = 1
+        elif numbers:
+            positions: IdArray = np.zeros(len(self._known), np.int32)
+            positions[numbers] = np.arange(1, len(numbers) + 1)
+            found = positions[self._states]
+            entries = found.nonzero()[0]
+            ids[self._rows[entries]] = found[entries]
+        return ids
+
+
+def _column(ids: IdArray, states: list[ImageState]) -> ImageColumn:
+    sizes = np.array([0, *(state.size for state in states)], np.float64)
+    node_counts = np.array([0, *(state.node_count for state in states)], np.float64)
+    return ImageColumn(ids, sizes, node_counts)

@@ -19,6 +19,7 @@ from kubestow.cache.columns import ALLOCATABLE, ALLOWED_PODS, NON_ZERO, POD_COUN
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.resource_columns import BASIC_RESOURCES
 from kubestow.cache.snapshot import FrozenImages, Snapshot
+from kubestow.index.image_rows import ImageColumn, ImageRows
 from kubestow.index.tracked import LabelColumns, TrackedArrays
 
 
@@ -123,8 +124,12 @@ class Nodes:
         return pick(self.snapshot.nodes, self.rows)
 
     def images(self) -> list[FrozenImages]:
-        """Per node: image name → (size, number of nodes that had it when the row was copied)."""
+        """Per node: its images, with the numbers as of when the row was copied."""
         return pick(self.snapshot.images, self.rows)
+
+    def image_column(self, image: str) -> ImageColumn | None:
+        """One of these images on all nodes of the view; None if no node of the cluster has it."""
+        return self.snapshot.derived(ImageRows).column(image, self.rows)
 
     # --- the pods on the nodes ---
 

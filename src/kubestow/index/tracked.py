@@ -7,6 +7,7 @@ first read; later reads compute only the changed rows again, by the same functio
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
+from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 from weakref import WeakMethod
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from kubestow.api.labels import Requirement, parse_int64
 from kubestow.arrays import ALL_ROWS, BoolArray, IdArray, IntArray, Rows, pick
 from kubestow.cache.change_log import ChangeLog, Depends
-from kubestow.cache.numbering import numbered_max
+from kubestow.cache.numbering import Numbers, numbered_max
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.follow import Follower, Sources
 
@@ -127,7 +128,7 @@ class LabelColumn:
     def __init__(self, snapshot: Snapshot, key: str) -> None:
         self._key = key
         self._snapshot = snapshot
-        self._numbers: dict[str | None, int] = {None: 0}
+        self._numbers = Numbers[str | None]({None: 0})
         self.values: list[str | None] = [None]
         # For each value: whether it is a number, and which. Made when a requirement compares it.
         self._numeric: tuple[BoolArray, IntArray] | None = None
@@ -211,11 +212,11 @@ class LabelColumn:
         key = self._key
         found = [node.metadata.labels.get(key) for node in pick(self._snapshot.nodes, rows)]
         numbers = self._numbers
-        for value in dict.fromkeys(found):
-            if value not in numbers:
-                numbers[value] = len(self.values)
-                self.values.append(value)
-        return np.fromiter(map(numbers.__getitem__, found), np.int32, len(found))
+        ids: IdArray = np.fromiter(map(numbers.__getitem__, found), np.int32, len(found))
+        # The values that were new have got the next numbers, in order.
+        new_count = len(numbers) - len(self.values)
+        self.values.extend(reversed(list(islice(reversed(numbers), new_count))))
+        return ids
 
 
 class LabelColumns:

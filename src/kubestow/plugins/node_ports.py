@@ -72,9 +72,23 @@ def _is_taken(nodes: Nodes, port: HostPort) -> BoolArray:
     """bool[node]: where the port is in use."""
 
     def compute(nodes: Nodes) -> BoolArray:
-        return np.array([info.used_ports.conflicts(port) for info in nodes.infos()], np.bool_)
+        taken = np.zeros(len(nodes), np.bool_)
+        # Few pods use host ports: the others' nodes are looked at once for all ports.
+        places = nodes.tracked("host ports", Depends.PODS, _has_ports).nonzero()[0]
+        infos = nodes.infos()
+        taken[places] = [infos[place].used_ports.conflicts(port) for place in places.tolist()]
+        return taken
 
     return nodes.tracked(("host port", port), Depends.PODS, compute)
+
+
+def _has_ports(nodes: Nodes) -> BoolArray:
+    """bool[node]: where a host port is in use."""
+    used = np.zeros(len(nodes), np.bool_)
+    places = nodes.pod_count.nonzero()[0]
+    infos = nodes.infos()
+    used[places] = [bool(infos[place].used_ports) for place in places.tolist()]
+    return used
 
 
 def _hint_for_deleted_pod(pod: Pod, old: Pod, new: Pod | None) -> Hint:

@@ -112,14 +112,15 @@ def _evenness(shares: FloatArray) -> IntArray:
     """
     count = shares.shape[1]
     if count == 2:
-        deviation = shares[:, 0] - shares[:, 1]
-        deviation *= 0.5  # Exact, as the division by two.
-        np.abs(deviation, out=deviation)
+        # The deviation is half of the distance. Here both it and what it is subtracted from are
+        # twice as large, which changes no bit but the exponent, and the factor is half.
+        distance = shares[:, 0] - shares[:, 1]
+        even = np.subtract(2, np.abs(distance, out=distance), out=distance)
+        even *= float(HALF_SCORE)
     else:
         apart = shares - (_running_sum(shares) / count)[:, np.newaxis]
-        deviation = np.sqrt(_running_sum(apart * apart) / count)
-    even = np.subtract(1, deviation, out=deviation)
-    even *= float(MAX_NODE_SCORE)
+        even = 1 - np.sqrt(_running_sum(apart * apart) / count)
+        even *= float(MAX_NODE_SCORE)
     return even.astype(np.int64)
 
 

@@ -66,7 +66,7 @@ class VolumeRestrictions:
             if READ_WRITE_ONCE_POD in claim.spec.access_modes:
                 exclusive.add(name)
         used = nodes.snapshot.is_pvc_used
-        conflict_count = sum(used(f"{pod.namespace}/{name}") for name in exclusive)
+        conflict_count = sum([used(f"{pod.namespace}/{name}") for name in exclusive])
         if conflict_count == 0 and not any(map(names_disk, pod.pod.spec.volumes)):
             return Status.skip()
         state.write(self.name, _ClaimUse(frozenset(exclusive), conflict_count))

@@ -57,7 +57,7 @@ class ActiveQueue:
         return self._heap.discard(key)
 
     def pop(self) -> QueuedPod | None:
-        return self._heap.pop() if self._heap else None
+        return self._heap.pop_if_any()
 
 
 def key_from_less(less: Less, plugin: str) -> SortKeyFunction:

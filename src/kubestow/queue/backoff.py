@@ -139,7 +139,7 @@ class BackoffQueue:
 
     def pop_rejected(self) -> QueuedPod | None:
         """Take the first pod that was rejected by plugins, even if its wait is not over."""
-        return self._rejected.pop() if self._rejected else None
+        return self._rejected.pop_if_any()
 
     def pop_completed(self, now_ns: int) -> QueuedPod | None:
         """Take the next pod whose wait is over: rejected ones first, then failed ones."""

@@ -83,6 +83,10 @@ class KeyedHeap(Generic[T]):
             raise QueueError(HEAP_IS_EMPTY)
         return self._remove_at(0)
 
+    def pop_if_any(self) -> T | None:
+        """The first element, None if there is none."""
+        return self._remove_at(0) if self._slots else None
+
     def delete(self, key: str) -> T:
         slot = self._by_key.get(key)
         if slot is None:

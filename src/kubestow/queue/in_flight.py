@@ -75,14 +75,13 @@ class InFlight:
         """The attempt is over; does nothing for a pod that is not in flight."""
         if self._starts.pop(uid, None) is None:
             return
-        self._drop_unneeded()
+        if self._events:
+            self._drop_unneeded()
         if self._is_counted:
             self._metrics.in_flight_changed(POD_POPPED, -1, flush=not self._starts)
 
     def _drop_unneeded(self) -> None:
         """Drop the events that were logged before every remaining pod was popped."""
-        if not self._events:
-            return
         end = self._base + len(self._events)
         head = next(iter(self._starts.values())) if self._starts else end
         if self._is_counted:

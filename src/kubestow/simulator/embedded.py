@@ -17,7 +17,7 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
-from kubestow.cluster.events import EventRecorder
+from kubestow.cluster.events import SENDERS_MAX, EventRecorder
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.factory import SchedulerFactory
@@ -95,7 +95,10 @@ class EmbeddedCluster:
         self.clock = clock
         self._has_events = has_events
         self.client = client or MemoryClient(cluster)
-        self.recorder = EventRecorder(self.client, clock, hostname="embedded")
+        senders_max = 1 if client is None else SENDERS_MAX
+        self.recorder = EventRecorder(
+            self.client, clock, hostname="embedded", senders_max=senders_max
+        )
         self.recording: RunRecording | None = None
         # The scheduler's own list: what is added is called with the next decision.
         self.listeners: list[DecisionListener] = list(listeners)

@@ -55,8 +55,8 @@ class EphemeralVolumeController:
 
 
 def _has_volumes(event: WatchEvent) -> bool:
-    pod = event.object
-    return isinstance(pod, Pod) and bool(pod.spec.volumes)
+    pod = event.stored.typed
+    return isinstance(pod, Pod) and pod.spec.volumes != ()
 
 
 def _templates(pod: Pod) -> list[tuple[str, JsonObject]]:

@@ -93,12 +93,12 @@ class FakeKubelets:
 
     def _concerns(self, event: WatchEvent) -> bool:
         """Whether a kubelet acts on this state of a pod. Most events are about pods without one."""
-        pod = event.object
+        pod = event.stored.typed
         assert isinstance(pod, Pod), pod
         return (
             event.type == "DELETED"
-            or is_terminating(pod)
-            or (self._starts_pods and bool(pod.spec.node_name))
+            or pod.metadata.deletion_timestamp is not None
+            or (self._starts_pods and pod.spec.node_name != "")
         )
 
     def _after_node(self, event: WatchEvent) -> None:

@@ -355,7 +355,7 @@ def _uids_of(claim: ResourceClaim) -> set[str]:
 
 def _concerns(event: WatchEvent) -> bool:
     """Whether there is something to do. Most pods have no claims."""
-    typed = event.object
+    typed = event.stored.typed
     return not isinstance(typed, Pod) or _uses_claims(typed)
 
 

@@ -166,7 +166,7 @@ class Simulation:
 
     async def run(self, *, limit_s: float = LIMIT_S) -> SimulationResult:
         """Run the scheduler until nothing is left to do, or to the limit of virtual time."""
-        with collector.settled():
+        with collector.settled(collector.SIMULATION_THRESHOLDS):
             return await self._run(limit_s)
 
     async def _run(self, limit_s: float) -> SimulationResult:
@@ -179,12 +179,13 @@ class Simulation:
         return await self.cluster.settle(limit_s=limit_s, count_repeating=self._count_repeating)
 
     def _record(self, decision: Decision, queued_pod: QueuedPod) -> None:
-        self._attempts[queued_pod.uid] = queued_pod.attempts
+        uid = queued_pod.uid
+        self._attempts[uid] = queued_pod.attempts
         if decision.is_scheduled:
-            self._placed_ns[queued_pod.uid] = self._clock.now_ns()
+            self._placed_ns[uid] = self._clock.now_ns()
         elif decision.status is not None and not decision.status.is_rejected:
             self._failed_attempts += 1
-        self._note_repetition(decision, queued_pod.uid)
+        self._note_repetition(decision, uid)
         if self._on_decision is not None:
             self._on_decision(decision)
 

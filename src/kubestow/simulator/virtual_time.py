@@ -57,23 +57,27 @@ class VirtualClock:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, start_ns: int = _EPOCH_NS) -> None:
         """`start_ns` is the wall-clock time, since 1970, when the time of the loop is 0."""
-        self._loop = loop
+        self.monotonic_s = loop.time
         self._start_ns = start_ns
         self._ahead_ns = 0
         self._last_ns = 0
+        self._last_s = math.nan  # the time of the loop at the last reading
 
     def set(self, ahead_ns: int) -> None:
         """Set the wall clock: ahead of the time that has passed since the start, or behind it."""
         self._ahead_ns = ahead_ns
         self._last_ns = 0
+        self._last_s = math.nan
 
     def now_ns(self) -> int:
-        now_ns = self._start_ns + self._ahead_ns + round(self._loop.time() * NANOSECONDS)
+        now_s = self.monotonic_s()
+        if now_s == self._last_s:
+            self._last_ns += 1
+            return self._last_ns
+        self._last_s = now_s
+        now_ns = self._start_ns + self._ahead_ns + round(now_s * NANOSECONDS)
         self._last_ns = max(now_ns, self._last_ns + 1)
         return self._last_ns
-
-    def monotonic_s(self) -> float:
-        return self._loop.time()
 
 
 class StalledError(Exception):
@@ -93,20 +97,26 @@ class _JumpingSelector(selectors.BaseSelector):
         self._loop = loop
         self._speed = speed
         self._real = selectors.DefaultSelector()
+        self._file_count = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is not None and timeout <= 0:
-            return self._real.select(0)
+            # The one file of the loop itself wakes it from waiting, and it does not wait now.
+            return self._real.select(0) if self._file_count > 1 else []
         ready = self._real.select(timeout / self._speed if timeout and self._speed else 0)
         if timeout is not None or not ready:
             self._loop.nothing_is_ready(timeout)
         return ready
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        return self._real.register(fileobj, events, data)
+        key = self._real.register(fileobj, events, data)
+        self._file_count += 1
+        return key
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._real.unregister(fileobj)
+        key = self._real.unregister(fileobj)
+        self._file_count -= 1
+        return key
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
         return self._real.get_map()

@@ -457,6 +457,83 @@ def test_a_plugin_that_fails_at_reuse_is_asked_plainly(where: str) -> None:
         cache.assume_pod(pod.assigned_to(decision.node_name))
 
 
+class KnownToPass:
+    """A filter that is asked for each pod, and may say that it is known to pass every node."""
+
+    name = "KnownToPass"
+
+    def __init__(self, answer: bool | Exception) -> None:
+        self._answer = answer
+        self.asked_count = 0
+        self.reuse = Reuse(filter=Reads.PODS, unless=lambda pod: True, passes=self._passes)
+
+    def filter(self, state: Any, pod: PodInfo, nodes: Any) -> None:
+        self.asked_count += 1
+
+    def filter_status(self, state: Any, code: int) -> Status:
+        raise AssertionError(code)
+
+    def _passes(self, state: Any, pod: PodInfo) -> bool:
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_asked"),
+    [
+        pytest.param(True, False, id="passes"),
+        pytest.param(False, True, id="unknown"),
+        pytest.param(ValueError("no answer today"), True, id="fails"),
+    ],
+)
+def test_a_filter_known_to_pass_every_node_is_not_asked(
+    answer: bool | Exception, is_asked: bool
+) -> None:
+    cache, side = Cache(), Side(reuses_answers=True)
+    for number in range(4):
+        cache.add_node(new_node(number, number))
+    profile, plugin = side.profile, cast(Any, KnownToPass(answer))
+    profile.plugins = {**profile.plugins, plugin.name: plugin}
+    profile.filter_steps.append(FilterStep(len(profile.filter), plugin.name, plugin, plugin.reuse))
+    side.decide(cache, new_pod(0, 0))
+    side.decide(cache, new_pod(0, 1))
+    before = plugin.asked_count
+    assert side.decide(cache, new_pod(0, 2)).is_scheduled
+    assert (plugin.asked_count > before) is is_asked
+
+
+class ScoresZero:
+    """A score that is asked for each pod, unless it is known to be 0 everywhere."""
+
+    name = "ScoresZero"
+
+    def __init__(self, is_zero: bool) -> None:
+        self.asked_count = 0
+        self.reuse = Reuse(
+            score=Reads.PODS, unless=lambda pod: True, scores_zero=lambda state, pod: is_zero
+        )
+
+    def score(self, state: Any, pod: PodInfo, nodes: Any) -> int:
+        self.asked_count += 1
+        return 0
+
+
+@pytest.mark.parametrize("is_zero", [True, False])
+def test_a_score_known_to_be_zero_is_not_asked(is_zero: bool) -> None:
+    cache, side = Cache(), Side(reuses_answers=True)
+    for number in range(4):
+        cache.add_node(new_node(number, number))
+    profile, plugin = side.profile, cast(Any, ScoresZero(is_zero))
+    profile.plugins = {**profile.plugins, plugin.name: plugin}
+    profile.score_steps.append(ScoreStep(plugin.name, plugin, None, 1, plugin.reuse))
+    side.decide(cache, new_pod(0, 0))
+    side.decide(cache, new_pod(0, 1))
+    before = plugin.asked_count
+    assert side.decide(cache, new_pod(0, 2)).is_scheduled
+    assert (plugin.asked_count > before) is not is_zero
+
+
 class CountsCalls(NodeFilter, NodeScore):
     """A user's plugin that records the nodes it is called for."""
 
@@ -721,7 +798,7 @@ class Quick:
             filter=Reads.PODS,
             score=Reads.PODS,
             concerns=lambda pod: True,
-            passes_all=self._passes_all,
+            passes=self._passes,
             final_scores=self._final_scores,
         )
 
@@ -745,8 +822,8 @@ class Quick:
         self.calls.append("normalize")
         return scores - 5
 
-    def _passes_all(self, state: Any) -> bool:
-        self.calls.append("passes_all")
+    def _passes(self, state: Any, pod: PodInfo) -> bool:
+        self.calls.append("passes")
         return True
 
     def _final_scores(self, state: Any, pod: PodInfo, nodes: Nodes) -> Any:
@@ -773,4 +850,4 @@ def test_a_plugin_is_asked_in_fewer_calls_where_it_declares_them(fails: bool) ->
     calls = list(quick.calls)
     assert describe(decision) == describe(plain.decide(cache, new_pod(0, 3)))
     asked_plainly = ["pre_filter", "filter", "pre_score", "score", "normalize"]
-    assert calls == ["pre_filter", "passes_all", "final_scores", *(asked_plainly if fails else [])]
+    assert calls == ["pre_filter", "passes", "final_scores", *(asked_plainly if fails else [])]

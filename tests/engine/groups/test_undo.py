@@ -139,7 +139,7 @@ def state(play: Play) -> dict[str, Any]:
         "volumes": [to_document(each) for each in volumes._volumes.assumed()],
         "claims": [to_document(each) for each in volumes._claims.assumed()],
         "devices": {uid: entry.sharers for uid, entry in known.claims._in_flight.items()},
-        "allocated": dict(known.claims.allocated._dedicated),
+        "allocated": dict(known.claims.allocated.dedicated),
         "nominated": {
             # Restored in the order of the trial, as upstream.
             node: sorted(pod.name for pod in nominator.nominated_pods_for_node(node))

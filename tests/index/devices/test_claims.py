@@ -121,14 +121,14 @@ def test_devices_follow_the_claims() -> None:
     store, claims = make_claims(claim)
     assert not claims.allocated.is_in_use(DEVICE)
     store.put(with_version(claim, "2", allocation=make_allocation("p/a")))
-    assert claims.allocated.is_dedicated(DEVICE)
+    assert DEVICE in claims.allocated.dedicated
     store.put(with_version(claim, "3", allocation=None))
     assert not claims.allocated.is_in_use(DEVICE)
 
 
 def test_devices_of_deleted_claims_are_free() -> None:
     store, claims = make_claims(make_claim(allocation=make_allocation("p/a")))
-    assert claims.allocated.is_dedicated(DEVICE)
+    assert DEVICE in claims.allocated.dedicated
     store.remove("default", "claim")
     assert not claims.allocated.is_in_use(DEVICE)
 
@@ -137,7 +137,7 @@ def test_an_allocation_that_changes_is_not_looked_at_again() -> None:
     claim = make_claim(version="1", allocation=make_allocation("p/a"))
     store, claims = make_claims(claim)
     store.put(with_version(claim, "2", allocation=make_allocation("p/b")))
-    assert claims.allocated.is_dedicated(DEVICE)
+    assert DEVICE in claims.allocated.dedicated
     store.put(with_version(claim, "3", allocation=None))
     assert not claims.allocated.is_in_use(DEVICE)
     assert not claims.allocated.is_in_use(("d.com", "p", "b"))
@@ -161,7 +161,7 @@ def test_shares_add_up() -> None:
     )
     allocated = claims.allocated
     assert allocated.is_in_use(DEVICE)
-    assert not allocated.is_dedicated(DEVICE)
+    assert DEVICE not in allocated.dedicated
     assert allocated.consumed(DEVICE) == {"memory": parse_quantity("3Gi").nano}
     store.remove("default", "one")
     assert allocated.consumed(DEVICE) == {"memory": parse_quantity("2Gi").nano}
@@ -174,7 +174,7 @@ def test_without_consumable_capacity_a_share_is_the_whole_device() -> None:
     store = ObjectStore[ResourceClaim]()
     store.put(make_claim(allocation=share("1Gi", "a")))
     claims = Claims(store, AllocatedDevices(ignore, consumable_capacity=False))
-    assert claims.allocated.is_dedicated(DEVICE)
+    assert DEVICE in claims.allocated.dedicated
 
 
 def test_administrators_do_not_use_devices_up() -> None:
@@ -214,7 +214,7 @@ def test_devices_in_flight_are_taken() -> None:
     _, claims = make_claims(claim)
     claims.start_allocation(in_flight(claim))
     assert claims.in_flight(claim.metadata.uid) is not None
-    assert claims.allocated.is_dedicated(DEVICE)
+    assert DEVICE in claims.allocated.dedicated
     assert claims.end_allocation(claim.metadata.uid)
     assert claims.in_flight(claim.metadata.uid) is None
     assert not claims.allocated.is_in_use(DEVICE)
@@ -227,7 +227,7 @@ def test_the_last_sharer_ends_the_flight() -> None:
     claims.start_allocation(in_flight(claim))
     claims.start_allocation(in_flight(claim))
     assert not claims.end_allocation(claim.metadata.uid)
-    assert claims.allocated.is_dedicated(DEVICE)
+    assert DEVICE in claims.allocated.dedicated
     assert claims.end_allocation(claim.metadata.uid)
 
 
@@ -245,7 +245,7 @@ def test_a_claim_in_flight_and_written_counts_once() -> None:
     claims.start_allocation(in_flight(claim))
     store.put(with_version(in_flight(claim), "2"))
     claims.end_allocation(claim.metadata.uid, force=True)
-    assert claims.allocated.is_dedicated(DEVICE)
+    assert DEVICE in claims.allocated.dedicated
     store.remove("default", "claim")
     assert not claims.allocated.is_in_use(DEVICE)
 

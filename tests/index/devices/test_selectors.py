@@ -1,8 +1,12 @@
 """Devices seen through expressions (spec 08 B8)."""
 
+import gc
+import weakref
 from concurrent.futures import Future
+from itertools import count
 from typing import Any, NoReturn
 
+import msgspec
 import pytest
 
 from kubestow.api.device import Device, DeviceAttribute
@@ -157,19 +161,52 @@ def test_lists_need_their_gate() -> None:
         selects("true", publish(device))
 
 
-def test_answers_are_asked_once_per_device() -> None:
+def test_answers_are_asked_once_per_content() -> None:
     published = publish(DEVICE)
     expression = 'device.driver == "d.com"'
     assert selects(expression, published)
-    published.matches[expression] = False
+    published.content.matches[expression] = False
     assert not selects(expression, published)
+    assert not selects(expression, publish(msgspec.structs.replace(DEVICE, name="other")))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(publish(Device(name="dev")), id="attributes"),
+        pytest.param(publish(DEVICE, allows_lists=True), id="gate-of-lists"),
+        pytest.param(
+            publish(msgspec.structs.replace(DEVICE, allow_multiple_allocations=True)),
+            id="shareable",
+        ),
+        pytest.param(
+            publish(
+                msgspec.structs.replace(
+                    DEVICE, capacity=make_device("d", capacity={"memory": "7Mi"}).capacity
+                )
+            ),
+            id="capacity",
+        ),
+    ],
+)
+def test_devices_that_expressions_distinguish_share_no_answers(other: PublishedDevice) -> None:
+    assert publish(DEVICE).content is publish(DEVICE).content
+    assert other.content is not publish(DEVICE).content
+
+
+def test_contents_are_freed_with_their_last_device() -> None:
+    published = publish(Device(name="dev", attributes={"n": DeviceAttribute(int_value=771)}))
+    content = weakref.ref(published.content)
+    del published
+    gc.collect()
+    assert content() is None
 
 
 def test_answers_are_kept_with_the_device_up_to_a_limit() -> None:
     published = publish(DEVICE)
     for number in range(MATCHES_MAX + 5):
         assert selects(f'device.driver == "d.com" || {number} > 0', published)
-        assert len(published.matches) <= MATCHES_MAX
+        assert len(published.content.matches) <= MATCHES_MAX
 
 
 # --- expressions that take long ---
@@ -179,6 +216,14 @@ def costly(number: int) -> str:
     """About a tenth of the limit."""
     values = "[0,1,2,3,4,5,6,7,8,9]"
     return f"{values}.all(a, {values}.all(b, {values}.all(c, {values}.all(d, a + {number} > 0))))"
+
+
+_NUMBERS = count()
+
+
+def publish_new() -> PublishedDevice:
+    """A device about which nothing has been asked."""
+    return publish(make_device("dev", attributes={"number": next(_NUMBERS)}))
 
 
 class WaitsError(Exception):
@@ -194,30 +239,30 @@ class Waits:
 
 
 def test_a_costly_expression_is_evaluated_beside_the_attempt() -> None:
-    device = publish(DEVICE)
+    device = publish_new()
     with pytest.raises(WaitsError) as raised:
         selects(costly(1), device, Waits())
     raised.value.awaited.result()
     assert selects(costly(1), device, Waits())
-    assert device.costly_matches == {costly(1): True}
+    assert device.content.costly_matches == {costly(1): True}
 
 
 def test_a_cheap_expression_is_evaluated_at_once() -> None:
-    device = publish(DEVICE)
+    device = publish_new()
     assert selects('device.driver == "d.com"', device, Waits())
-    assert not device.costly_matches
+    assert not device.content.costly_matches
 
 
 def test_an_attempt_that_cannot_wait_evaluates_at_once() -> None:
-    device = publish(DEVICE)
+    device = publish_new()
     assert selects(costly(1), device)
-    assert not device.costly_matches
+    assert not device.content.costly_matches
 
 
 def test_the_limit_of_the_cost_counts_for_costly_expressions() -> None:
     values = "[0,1,2,3,4,5,6,7,8,9]"
     over = f"{values}.all(x, {costly(1)} && {costly(2)})"
-    device = publish(DEVICE)
+    device = publish_new()
     with pytest.raises(WaitsError) as raised:
         selects(over, device, Waits())
     raised.value.awaited.result()
@@ -226,9 +271,11 @@ def test_the_limit_of_the_cost_counts_for_costly_expressions() -> None:
 
 
 def test_costly_answers_are_kept_up_to_a_limit() -> None:
-    device = publish(DEVICE)
-    device.costly_matches |= {f"expression {number}": True for number in range(COSTLY_MATCHES_MAX)}
+    device = publish_new()
+    device.content.costly_matches |= {
+        f"expression {number}": True for number in range(COSTLY_MATCHES_MAX)
+    }
     with pytest.raises(WaitsError) as raised:
         selects(costly(1), device, Waits())
     raised.value.awaited.result()
-    assert [*device.costly_matches] == [costly(1)]
+    assert [*device.content.costly_matches] == [costly(1)]

@@ -223,7 +223,7 @@ def test_the_allocation_and_the_reservation_are_written() -> None:
         known = cluster.known.claims
         assert known.get("default", "c") == claim
         assert known.in_flight(claim.metadata.uid) is None
-        assert known.allocated.is_dedicated(("d.com", "p", "d1"))
+        assert ("d.com", "p", "d1") in known.allocated.dedicated
 
     run(main)
 
@@ -357,7 +357,7 @@ def test_unreserve_before_anything_was_written_frees_the_devices() -> None:
 
     async def main() -> None:
         cluster.reserve()
-        assert cluster.known.claims.allocated.is_dedicated(("d.com", "p", "d1"))
+        assert ("d.com", "p", "d1") in cluster.known.claims.allocated.dedicated
         await cluster.unreserve()
         assert not cluster.known.claims.allocated.is_in_use(("d.com", "p", "d1"))
         assert cluster.claim().status.allocation is None
@@ -374,7 +374,7 @@ def test_unreserve_after_the_write_drops_the_reservation_only() -> None:
         await cluster.unreserve()
         assert consumers(cluster.claim()) == []
         assert cluster.claim().status.allocation is not None
-        assert cluster.known.claims.allocated.is_dedicated(("d.com", "p", "d1"))
+        assert ("d.com", "p", "d1") in cluster.known.claims.allocated.dedicated
 
     run(main)
 
@@ -414,7 +414,7 @@ def test_the_special_claim_is_made_bound_and_mapped() -> None:
         }
         assert cluster.known.claims.get("default", claim.metadata.name) is not None
         cluster.deliver()
-        assert cluster.known.claims.allocated.is_dedicated(("d.com", "p", "d1"))
+        assert ("d.com", "p", "d1") in cluster.known.claims.allocated.dedicated
 
     run(main)
 

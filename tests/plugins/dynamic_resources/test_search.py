@@ -558,7 +558,7 @@ def test_selectors_are_asked_of_devices(count: int, asked: set[str]) -> None:
     claim = make_claim("claim", make_request("r", MODEL, count=count))
     search, pools = make_search([make_slice(*devices)], [claim])
     assert search.run() is not None
-    assert {device.device.name for device, _ in pools.devices if device.matches} == asked
+    assert {device.device.name for device, _ in pools.devices if device._content} == asked
 
 
 FORTY = make_slice(*(f"d{number:02}" for number in range(40)))
@@ -717,7 +717,7 @@ def test_few_of_many_devices_take_few_steps() -> None:
     search, pools = make_search(slices, [make_claim("c", make_request("r", "true", count=2))])
     assert search.run() is not None
     assert search.steps <= 8
-    assert sum(bool(device.matches) for device, _ in pools.devices) == 2
+    assert sum(device._content is not None for device, _ in pools.devices) == 2
 
 
 # --- Shared devices and required ones ----------------------------------------------------------

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubestow.api.pod import Pod
+from kubestow.cache.node_info import NodeInfo
 from kubestow.config.plugin_args import (
     NodeResourcesFitArgs,
     RequestedToCapacityRatioParam,
@@ -206,15 +207,12 @@ def test_arrays_equal_the_scalar_reading(kind: str, columns: list[Column]) -> No
         for row in range(4)
     ]
     assert STRATEGIES[kind].score(loads_of(columns, 4)).tolist() == expected
-    on_each = [
-        [
-            (*numbers[row], request, weight)
+    for row in range(4):
+        readers = [
+            (lambda _, held=numbers[row]: held, request, weight)
             for numbers, request, weight in columns
-            if numbers[row][0]
         ]
-        for row in range(4)
-    ]
-    assert [node_strategy(STRATEGIES[kind])(node) for node in on_each] == expected
+        assert node_strategy(STRATEGIES[kind], readers)(NodeInfo("n")) == expected[row]
 
 
 def _score_of_node(kind: str, resources: list[tuple[int, int, int, int]]) -> int:

@@ -315,9 +315,11 @@ def test_each_label_is_read_once_for_all_constraints(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Nodes, "label_ids", counted)
     keys = [f"key{i}" for i in range(100)]
     labels = dict.fromkeys(keys, "a")
-    snapshot = cluster((labels, 0), (labels, 1), (labels | {"key7": "b"}, 0))
+    # Labels that all nodes have are not read at all.
+    snapshot = cluster((labels, 0), (labels, 1), (labels | {"key7": "b"}, 0), ({}, 0))
     pod = incoming(*(make_spread(key, "app=web") for key in keys))
     found = run_filter(plugin(), pod, snapshot)
-    # The skew on key7 is between {n1, n2} and {n3}; on other keys all nodes are one domain.
-    assert set(found) == {"n1", "n2"}
+    # The skew on key7 is between {n1, n2} and {n3}; on other keys all nodes but n4, which has no
+    # labels, are one domain.
+    assert set(found) == {"n1", "n2", "n4"}
     assert sorted(read) == sorted(keys)

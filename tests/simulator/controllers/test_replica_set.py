@@ -124,6 +124,25 @@ def test_a_pod_without_owner_is_adopted(play: Play, workload: Build):
     play(work)
 
 
+def test_pods_are_followed_anew_when_the_last_owner_was_deleted(play: Play, workload: Build):
+    async def work(world: Any):
+        world.make(workload("ReplicaSet", replicas=2))
+        await asyncio.sleep(2)
+        world.delete("replicasets.apps", "web")
+        await asyncio.sleep(60)
+        assert world.pods() == []
+        lonely = {"metadata": {"name": "lonely", "labels": {"app": "web"}}}
+        spec = {"spec": {"containers": [{"name": "main", "image": "nginx"}]}}
+        world.make({"apiVersion": "v1", "kind": "Pod", **lonely, **spec})
+        await asyncio.sleep(2)
+        second = world.make(workload("ReplicaSet", replicas=2))
+        await asyncio.sleep(2)
+        owners = [pod["metadata"]["ownerReferences"] for pod in world.pods()]
+        assert [[one["uid"] for one in each] for each in owners] == [[second.uid], [second.uid]]
+
+    play(work)
+
+
 def test_a_pod_is_available_when_it_has_been_ready_long_enough(play: Play, workload: Build):
     async def work(world: Any):
         world.make(workload("ReplicaSet", minReadySeconds=30))

@@ -12,7 +12,7 @@ from kubestow.api.meta import Condition, JsonObject, ObjectMeta
 from kubestow.api.pod import Pod, PodStatus
 from kubestow.apiserver.refusals import conflict, precondition_failed
 from kubestow.apiserver.store import StoredObject
-from kubestow.cluster.documents import as_object, objects_in, whole_seconds, whole_seconds_at
+from kubestow.cluster.documents import whole_seconds, whole_seconds_at
 from kubestow.cluster.resources import PODS
 
 POD_SCHEDULED = "PodScheduled"
@@ -22,26 +22,27 @@ def bound(
     stored: StoredObject, node_name: str, *, uid: str, version: int, now_ns: int
 ) -> StoredObject:
     """The pod after a binding; ConflictError if it may not be bound."""
-    _require_bindable(stored, uid)
     pod = stored.typed
     assert isinstance(pod, Pod)
+    _require_bindable(pod, uid)
     document = _bound_document(stored.document, node_name, version, now_ns)
-    return StoredObject(PODS, document, version, _bound_pod(pod, node_name, version, now_ns))
+    typed = _bound_pod(pod, node_name, version, now_ns)
+    return StoredObject(PODS, document, version, typed, stored.key)
 
 
-def _require_bindable(stored: StoredObject, uid: str) -> None:
-    name = stored.name
-    if uid and uid != stored.uid:
+def _require_bindable(pod: Pod, uid: str) -> None:
+    metadata, spec = pod.metadata, pod.spec
+    name = metadata.name
+    if uid and uid != metadata.uid:
         raise precondition_failed(
-            PODS, name, field="UID", given=uid, found=stored.uid, subresource="binding"
+            PODS, name, field="UID", given=uid, found=metadata.uid, subresource="binding"
         )
-    spec = as_object(stored.document.get("spec"))
     detail = ""
-    if "deletionTimestamp" in stored.metadata:
+    if metadata.deletion_timestamp is not None:
         detail = f"pod {name} is being deleted, cannot be assigned to a host"
-    elif spec.get("nodeName"):
-        detail = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
-    elif spec.get("schedulingGates"):
+    elif spec.node_name:
+        detail = f'pod {name} is already assigned to node "{spec.node_name}"'
+    elif spec.scheduling_gates:
         detail = f"pod {name} has non-empty .spec.schedulingGates"
     if detail:
         raise conflict(PODS, name, detail, "binding")
@@ -49,7 +50,7 @@ def _require_bindable(stored: StoredObject, uid: str) -> None:
 
 def _bound_document(document: JsonObject, node_name: str, version: int, now_ns: int) -> JsonObject:
     metadata: JsonObject = document["metadata"]
-    status = as_object(document.get("status"))
+    status: JsonObject = document.get("status") or {}
     condition: JsonObject = {
         "type": POD_SCHEDULED,
         "status": "True",
@@ -58,13 +59,13 @@ def _bound_document(document: JsonObject, node_name: str, version: int, now_ns: 
     }
     if generation := metadata.get("generation"):
         condition["observedGeneration"] = generation
-    conditions = objects_in(status.get("conditions"))
+    conditions: list[JsonObject] = status.get("conditions") or []
     new_status = {**status, "conditions": _with_condition(conditions, condition)}
     new_status.pop("nominatedNodeName", None)
     return {
         **document,
         "metadata": {**metadata, "resourceVersion": str(version)},
-        "spec": {**as_object(document.get("spec")), "nodeName": node_name},
+        "spec": {**(document.get("spec") or {}), "nodeName": node_name},
         "status": new_status,
     }
 

@@ -347,7 +347,7 @@ def list_path(resource: ApiResource, namespace: str = "") -> str:
     group = f"/apis/{resource.group}" if resource.group else "/api"
     if not resource.namespaced or not namespace:
         return f"{group}/{resource.version}/{resource.plural}"
-    return f"{group}/{resource.version}/namespaces/{quote(namespace, safe='')}/{resource.plural}"
+    return f"{group}/{resource.version}/namespaces/{_quoted(namespace)}/{resource.plural}"
 
 
 def object_path(
@@ -355,8 +355,15 @@ def object_path(
 ) -> str:
     """The path of one object."""
     path = list_path(resource, namespace or _default_namespace(resource))
-    path = f"{path}/{quote(name, safe='')}"
+    path = f"{path}/{_quoted(name)}"
     return f"{path}/{subresource}" if subresource else path
+
+
+def _quoted(name: str) -> str:
+    """The name as a part of a path."""
+    # Nearly all names consist of letters, digits, "-" and ".", which need no quotes.
+    is_plain = name.isascii() and name.replace("-", "").replace(".", "").isalnum()
+    return name if is_plain else quote(name, safe="")
 
 
 def _default_namespace(resource: ApiResource) -> str:

@@ -21,6 +21,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED
 from kubestow.framework.faults import pass_on_exit
 from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
+from kubestow.framework.reuse import Condition
 from kubestow.framework.runner import (
     UNRESTRICTED,
     FilterError,
@@ -101,22 +102,10 @@ class ReusingEvaluation:
         self._frame.seen_share = share
 
     def passes_everywhere(self) -> bool:
-        frame, record = self._fresh()
-        if frame.rejected_count or (record is not None and record.rejected_count):
+        if self._filters:
             return False
-        return not self._filters or self._asked_pass_all()
-
-    def _asked_pass_all(self) -> bool:
-        try:
-            return all(
-                [
-                    step.reuse.passes_all is not None and step.reuse.passes_all(self.state)
-                    for step in self._filters
-                ]
-            )
-        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
-            pass_on_exit(error)
-            raise FallBackToPlain from error
+        frame, record = self._fresh()
+        return not frame.rejected_count and (record is None or not record.rejected_count)
 
     def depends_on_shape(self) -> bool:
         return self._record is not None and not self._filters and not self._steps.pre_filter
@@ -150,6 +139,8 @@ class ReusingEvaluation:
     def pre_filter(self) -> PreFilterOutcome:
         if self._steps.pre_filter:
             self._ask_pre_filter()
+        if self._filters:
+            self._filters = [step for step in self._filters if not self._holds(step.reuse.passes)]
         return self._kept.outcome
 
     def _ask_pre_filter(self) -> None:
@@ -165,6 +156,14 @@ class ReusingEvaluation:
             skipped.add(name)
         self._filters = [step for step in self._filters if step.name not in skipped]
 
+    def _holds(self, condition: Condition | None) -> bool:
+        """Whether what a plugin declares for some attempts is true of this one."""
+        try:
+            return condition is not None and condition(self.state, self._pod)
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            pass_on_exit(error)
+            raise FallBackToPlain from error
+
     def verdicts(self, rows: Rows) -> Verdicts:
         if not self._filters:
             return self._kept_verdicts(rows)
@@ -175,7 +174,7 @@ class ReusingEvaluation:
         for step in self._filters:
             # Only where no earlier filter has rejected the node already.
             positions = None
-            if step.reuse.per_node:
+            if step.reuse.per_node and has_rejected:
                 failed_by = verdicts.failed_by
                 positions = np.flatnonzero((failed_by == PASSED) | (failed_by > step.filter_index))
             asked = nodes if positions is None else nodes.subset(positions)
@@ -235,7 +234,7 @@ class ReusingEvaluation:
     def _add_asked(self, total: IntArray, nodes: Nodes) -> None:
         state = self.state
         for step in self._steps.score:
-            if step.name in state.skip_score:
+            if step.name in state.skip_score or self._holds(step.reuse.scores_zero):
                 continue
             if step.reuse.final_scores is not None:
                 scores = final_scores_of(step, step.reuse.final_scores, state, self._pod, nodes)

@@ -15,6 +15,7 @@ import numpy as np
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray, IntpArray, narrowed, put
 from kubestow.cache.change_log import Depends
+from kubestow.cache.node_info import NodeInfo
 from kubestow.engine.equivalence.frame_record import FrameRecord
 from kubestow.engine.equivalence.verdicts import (
     FallBackToPlain,
@@ -85,12 +86,10 @@ class Record(Follower):
         self._compute_all()
 
     def pods_changed(self, rows: "array[int]") -> None:
-        count = len(self.failed_by)
-        if are_most(rows, count):
-            self._compute_all()
-            return
         is_few = len(rows) <= _ROWS_FEW and self._has_row_forms
-        if self.rejected_count == count:
+        if not is_few and are_most(rows, len(self.failed_by)):
+            self._compute_all()
+        elif self.rejected_count == len(self.failed_by):
             self._recheck_rejected(rows, is_few=is_few)
         elif is_few:
             for row in rows:
@@ -128,7 +127,7 @@ class Record(Follower):
         """No node fitted before. Usually none does now, and then no scores are needed."""
         if is_few:
             for row in rows:
-                self._enter_verdict(row)
+                self._enter_verdict(row, self._snapshot.node_infos[row])
         else:
             changed = np.array(rows, np.intp)
             self._enter_verdicts(changed, self._verdicts(nodes_of(self._snapshot, changed)))
@@ -137,8 +136,8 @@ class Record(Follower):
 
     def _compute_row(self, row: int) -> None:
         """One node changed, as after every placed pod: plain numbers are fastest."""
-        self._enter_verdict(row)
         info = self._snapshot.node_infos[row]
+        self._enter_verdict(row, info)
         score = 0
         for weight, score_of_row in self._row_scores:
             one = score_of_row(info)
@@ -147,8 +146,7 @@ class Record(Follower):
             score += one * weight
         self.score[row] = score
 
-    def _enter_verdict(self, row: int) -> None:
-        info = self._snapshot.node_infos[row]
+    def _enter_verdict(self, row: int, info: NodeInfo) -> None:
         failed_by, code = PASSED, 0
         for index, code_of in self._row_filters:
             code = code_of(info)
@@ -157,7 +155,7 @@ class Record(Follower):
                 break
         if not code and not self.rejected_count:
             return
-        self.rejected_count += bool(code) - bool(self.failed_by[row] != PASSED)
+        self.rejected_count += bool(code) - (self.failed_by.item(row) != PASSED)
         self.failed_by[row] = failed_by
         try:
             self.codes[row] = code

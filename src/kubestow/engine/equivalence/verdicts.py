@@ -28,8 +28,12 @@ def find_verdicts(
     verdicts: Verdicts | None = None
     for step in steps:
         found = filter_of(step.plugin, step.name, state, pod, nodes)
-        if found is not None:
-            verdicts = verdicts or all_passing(len(nodes))
+        if found is None:
+            continue
+        if verdicts is None:
+            # A copy: what plugins return may be kept by them.
+            verdicts = Verdicts(np.where(found, step.filter_index, PASSED), found.copy())
+        else:
             override(*verdicts, found, step.filter_index)
     return verdicts
 
@@ -90,8 +94,7 @@ def add_scores(
 
 def checked(scores: IntArray) -> IntArray:
     # As unsigned, negative numbers are huge: one comparison finds both kinds.
-    unsigned = scores.astype(np.int64, copy=False).view(np.uint64)
-    if np.maximum.reduce(unsigned, initial=0) > MAX_NODE_SCORE:
+    if np.maximum.reduce(scores.view(np.uint64), initial=0) > MAX_NODE_SCORE:
         raise FallBackToPlain
     return scores
 

@@ -19,7 +19,7 @@ _NOTHING: Consumed = {}
 class AllocatedDevices:
     """The devices of all allocated claims.
 
-    dedicated   devices one claim has for itself
+    dedicated   devices one claim has for itself, with the number of such claims
     in_use      those, and devices that are shared
     """
 
@@ -32,7 +32,7 @@ class AllocatedDevices:
         """
         self._on_change = on_change
         self._consumable_capacity = consumable_capacity
-        self._dedicated: dict[DeviceId, int] = {}
+        self.dedicated: dict[DeviceId, int] = {}
         self._shared: dict[DeviceId, int] = {}
         self._consumed: dict[DeviceId, Consumed] = {}
         # Device → number of its shares that list what they take of its capacities.
@@ -40,11 +40,8 @@ class AllocatedDevices:
         # By UID, with the number of reasons to count it: a claim counts once.
         self._claims: dict[str, tuple[_Results, int]] = {}
 
-    def is_dedicated(self, device: DeviceId) -> bool:
-        return device in self._dedicated
-
     def is_in_use(self, device: DeviceId) -> bool:
-        return device in self._dedicated or device in self._shared
+        return device in self.dedicated or device in self._shared
 
     def consumed(self, device: DeviceId) -> Consumed:
         """What is taken of the capacities of a shared device."""
@@ -80,7 +77,7 @@ class AllocatedDevices:
                 continue
             device: DeviceId = (result.driver, result.pool, result.device)
             if result.share_id is None or not self._consumable_capacity:
-                _add(self._dedicated, device, sign)
+                _add(self.dedicated, device, sign)
                 continue
             _add(self._shared, device, sign)
             if result.consumed_capacity:

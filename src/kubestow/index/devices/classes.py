@@ -28,6 +28,11 @@ class DeviceClassMap:
     def is_empty(self) -> bool:
         return len(self._store) == 0
 
+    @property
+    def serves_resources(self) -> bool:
+        """Whether some resource is served by a class."""
+        return bool(self._by_resource)
+
     def read_version(self) -> int:
         """Grows with every change of a class."""
         return self._store.version

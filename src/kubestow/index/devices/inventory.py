@@ -9,8 +9,12 @@ ones; so what is cached on a device is forgotten together with it.
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
+from weakref import WeakValueDictionary
 
+import msgspec
+
+from kubestow.api.decode import enc_hook
 from kubestow.api.device import Device, ResourceSlice
 from kubestow.cache.objects import ObjectStore
 from kubestow.cel import CelError, Value
@@ -22,10 +26,30 @@ DeviceId = tuple[str, str, str]  # driver, pool, device
 K = TypeVar("K")
 
 
+class DeviceContent:
+    """What expressions read of a device, and their answers.
+
+    Interned: devices that expressions cannot distinguish share one object, as long as one of them
+    exists. Most devices of a cluster differ in their names only.
+    """
+
+    __slots__ = ("__weakref__", "cel_value", "costly_matches", "matches")
+
+    def __init__(self) -> None:
+        # These belong to `selectors`, which limits how many expressions it keeps.
+        self.cel_value: Value | CelError | None = None
+        self.matches: dict[str, bool | Exception] = {}
+        self.costly_matches: dict[str, bool | Exception | Future[Any]] = {}
+
+
+_ENCODE: Final = msgspec.json.Encoder(enc_hook=enc_hook).encode
+_CONTENTS: Final[WeakValueDictionary[bytes, DeviceContent]] = WeakValueDictionary()
+
+
 class PublishedDevice:
     """One device, with what was computed for it."""
 
-    __slots__ = ("cel_value", "costly_matches", "device", "id", "matches", "of", "pool", "reach")
+    __slots__ = ("_content", "device", "id", "is_taken_as_whole", "of", "pool", "reach")
 
     def __init__(self, device: Device, of: "PublishedSlice") -> None:
         self.device = device
@@ -34,10 +58,30 @@ class PublishedDevice:
         self.id: DeviceId = (*of.pool, device.name)
         # Only used with per-device node selection.
         self.reach = Reach(device.node_name, device.all_nodes, device.node_selector)
-        # These three belong to `selectors`, which limits how many expressions it keeps.
-        self.cel_value: Value | CelError | None = None
-        self.matches: dict[str, bool | Exception] = {}
-        self.costly_matches: dict[str, bool | Exception | Future[Any]] = {}
+        # Whether a request that names no capacities takes all that there is of each.
+        self.is_taken_as_whole = all(
+            [capacity.request_policy is None for capacity in device.capacity.values()]
+        )
+        self._content: DeviceContent | None = None
+
+    @property
+    def content(self) -> DeviceContent:
+        if self._content is None:
+            device, of = self.device, self.of
+            key = _ENCODE(
+                (
+                    of.spec.driver,
+                    of.allows_lists,
+                    device.attributes,
+                    device.capacity,
+                    device.allow_multiple_allocations,
+                )
+            )
+            content = _CONTENTS.get(key)
+            if content is None:
+                content = _CONTENTS[key] = DeviceContent()
+            self._content = content
+        return self._content
 
     def __str__(self) -> str:
         return "/".join(self.id)

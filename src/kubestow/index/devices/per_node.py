@@ -50,7 +50,7 @@ class NodeSlots:
         """Devices of the node changed; a node without a slot has nothing to recompute."""
         slot = self._by_name.get(name)
         if slot is not None:
-            self.log.note(slot, Depends.NODE)
+            self.log.note_node(slot)
             self.log.trim(NOTED_MAX)
 
     def of(self, nodes: Nodes) -> IntArray:
@@ -113,8 +113,9 @@ class KeptPerNode(Follower):
         self.is_known[:] = False
 
     def nodes_changed(self, rows: "array[int]") -> None:
-        slots = np.array(rows, np.intp)
-        self.is_known[slots[slots < len(self.is_known)]] = False
+        for slot in rows:
+            if slot < len(self.is_known):
+                self.is_known[slot] = False
 
     def _grow(self, size: int) -> None:
         """Extend all other arrays to `size` slots."""

@@ -1,7 +1,8 @@
 """Which devices a CEL expression selects (spec 08 B8).
 
 Compiling is expensive and expressions are few, so programs are kept. An answer depends on the
-expression and the device alone, so it is kept with the device, errors included.
+expression and what the device offers alone, so it is kept once for all devices that offer the
+same, errors included.
 
 An expression may take a second, within the limit that upstream sets. Where the attempt can be set
 aside (`Waiter`), one that costs more than a small share of the limit is evaluated in a thread, and
@@ -20,11 +21,11 @@ from kubestow.cel.meter import CostError, CostMeter
 from kubestow.cel.operators import contains
 from kubestow.cel.static_types import BOOL, DYN, QUANTITY, STRING, A, Type, list_of, map_of
 from kubestow.cel.values import CelList, CelMap, DefaultMap, equal, type_name
-from kubestow.index.devices.inventory import PublishedDevice
+from kubestow.index.devices.inventory import DeviceContent, PublishedDevice
 
 PROGRAMS_MAX: Final = 1024
-# Expressions whose answers are kept with each device; beyond it, all are evaluated again. Any claim
-# may have a different one.
+# Expressions whose answers are kept with each content; beyond it, all are evaluated again. Any
+# claim may have a different one.
 MATCHES_MAX: Final = 64
 # The same for expressions that cost more than `SHARE_AT_ONCE`. Each takes 10 ms or
 # more, and the next attempt needs all answers of the one before.
@@ -78,10 +79,11 @@ def selects(expression: str, published: PublishedDevice, waiter: Waiter | None =
 
     With a waiter that may wait, an expensive expression raises what sets the attempt aside.
     """
-    matches = published.matches
+    content = published.content
+    matches = content.matches
     answer = matches.get(expression)
-    if answer is None and published.costly_matches:
-        answer = _costly_answer(expression, published, waiter)
+    if answer is None and content.costly_matches:
+        answer = _costly_answer(expression, content, waiter)
     if answer is None:
         answer = _evaluate_at_once(expression, published, waiter)
         if len(matches) >= MATCHES_MAX:
@@ -93,9 +95,9 @@ def selects(expression: str, published: PublishedDevice, waiter: Waiter | None =
 
 
 def _costly_answer(
-    expression: str, published: PublishedDevice, waiter: Waiter | None
+    expression: str, content: DeviceContent, waiter: Waiter | None
 ) -> bool | Exception | None:
-    costly = published.costly_matches
+    costly = content.costly_matches
     answer = costly.get(expression)
     if isinstance(answer, Future):
         if not answer.done() and waiter is not None and waiter.may_wait:
@@ -112,10 +114,10 @@ def _evaluate_at_once(
     try:
         return _evaluate(expression, published, SHARE_AT_ONCE)
     except CostError:
-        if len(published.costly_matches) >= COSTLY_MATCHES_MAX:
-            published.costly_matches.clear()
-        future = _thread().submit(_evaluate, expression, published)
-        published.costly_matches[expression] = future
+        costly = published.content.costly_matches
+        if len(costly) >= COSTLY_MATCHES_MAX:
+            costly.clear()
+        future = costly[expression] = _thread().submit(_evaluate, expression, published)
         waiter.wait_for(future)
 
 
@@ -171,13 +173,14 @@ def _not_bool(result: Value) -> SelectorFailure:
 
 def cel_value(published: PublishedDevice) -> Value:
     """The device as a value; raises CelError if some attribute cannot be one."""
-    value = published.cel_value
+    content = published.content
+    value = content.cel_value
     if value is None:
         try:
             value = _converted(published)
         except CelError as error:
             value = error
-        published.cel_value = value
+        content.cel_value = value
     if isinstance(value, CelError):
         raise value
     return value

@@ -5,7 +5,7 @@ recorded for them.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import Final
 
@@ -14,7 +14,6 @@ import numpy as np
 from kubestow.api.node import Node
 from kubestow.api.pod_info import PodClass
 from kubestow.cache.change_log import Depends
-from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.nodes import nodes_of
@@ -88,23 +87,19 @@ class TopologyCounts(Follower):
 
     def pods(self, measure: Measure[PodClass]) -> Tally[PodClass]:
         """All pods that the measure counts, terminating ones too."""
-        self._pods.open(self._infos)
+        self._pods.open(self._snapshot)
         return self._pods.tally(measure)
 
     def live_pods(self, measure: Measure[PodClass]) -> Tally[PodClass]:
         """The pods that the measure counts and that are not being deleted."""
-        self._live_pods.open(self._infos)
+        self._live_pods.open(self._snapshot)
         return self._live_pods.tally(measure)
 
     @property
     def terms(self) -> TermLedger:
         """The affinity terms that pods own."""
-        self._terms.open(self._infos)
+        self._terms.open(self._snapshot)
         return self._terms
-
-    @property
-    def _infos(self) -> Sequence[NodeInfo]:
-        return self._snapshot.node_infos
 
     # --- following the snapshot ---
 
@@ -124,7 +119,7 @@ class TopologyCounts(Follower):
         row_count = len(self._snapshot)
         all_new = np.full(row_count, -1, np.intp)
         for ledger in self._ledgers:
-            ledger.reset(self._infos)
+            ledger.reset(self._snapshot)
         for topology in self._keys.values():
             topology.reorder(all_new)
         self._nodes = [_NO_NODE] * row_count
@@ -142,7 +137,7 @@ class TopologyCounts(Follower):
             topology.update(view, indices)
 
     def pods_changed(self, rows: Iterable[int]) -> None:
-        infos = self._infos
+        infos = self._snapshot.node_infos
         ledgers = [ledger for ledger in self._ledgers if ledger.is_open]
         for row in dict.fromkeys(rows):
             for ledger in ledgers:

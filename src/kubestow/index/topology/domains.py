@@ -28,6 +28,7 @@ from kubestow.api.node_selector import ANY_NODE, RequiredNodeAffinity
 from kubestow.api.pod import Toleration
 from kubestow.arrays import BoolArray, IntArray, Rows
 from kubestow.cache.change_log import Depends
+from kubestow.cache.numbering import Numbers
 from kubestow.index.node_match import matches_required
 from kubestow.index.nodes import Nodes
 from kubestow.index.present import LabelKeys
@@ -77,7 +78,9 @@ class Eligibility(msgspec.Struct, frozen=True, cache_hash=True):
             return np.zeros(len(nodes), np.bool_)
         mask = np.ones(len(nodes), np.bool_)
         for key in self.keys:
-            mask &= nodes.label_ids(key) != 0
+            # Mostly all nodes have it, and its values, such as all host names, need not be read.
+            if present[key] != len(nodes.snapshot):
+                mask &= nodes.label_ids(key) != 0
         if not self.affinity.is_any:
             mask &= matches_required(nodes, self.affinity)
         if self.tolerations is not None:
@@ -269,19 +272,17 @@ class TopologyKey:
 
     def __init__(self, key: str, nodes: Sequence[Node]) -> None:
         self._key = key
-        self._numbers: dict[str, int] = {"": EMPTY}
-        self._values: list[str | None] = [None, ""]
         self._free: list[int] = []
-        self._capacity = 8
         self._variants: OrderedDict[Eligibility, DomainColumn] = OrderedDict()
-        self.every_node = DomainColumn(np.zeros(0, np.intp), self._capacity)
         values = [node.metadata.labels.get(key) for node in nodes]
-        for value in dict.fromkeys(values):
-            if value is not None and value not in self._numbers:
-                self._new_number(value)
-        numbers = {None: ABSENT, **self._numbers}
+        numbers = Numbers[str | None]({None: ABSENT, "": EMPTY})
         ids = np.fromiter(map(numbers.__getitem__, values), np.intp, len(values))
-        self.every_node.lay(ids, self._capacity)
+        self._numbers = dict(numbers)
+        self._values: list[str | None] = list(numbers)
+        self._capacity = 8
+        while self._capacity < len(self._values):
+            self._capacity *= 2
+        self.every_node = DomainColumn(ids, self._capacity)
 
     def column(self, eligibility: Eligibility, nodes: Nodes) -> DomainColumn:
         """The column of the rows that are eligible; `nodes` are all nodes.
@@ -346,12 +347,10 @@ class TopologyKey:
 
     def _number(self, node: Node) -> int:
         value = node.metadata.labels.get(self._key)
-        if value is None:
-            return ABSENT
         number = self._numbers.get(value)
         return number if number is not None else self._new_number(value)
 
-    def _new_number(self, value: str) -> int:
+    def _new_number(self, value: str | None) -> int:
         if self._free:
             number = self._free.pop()
             self._values[number] = value

@@ -9,7 +9,7 @@ Not here: domains (`domains`), when a row is compared (`counts`), particular mea
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
@@ -19,6 +19,7 @@ from kubestow.api.pod_info import AffinityTerm, PodClass
 from kubestow.arrays import IntArray
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.owned_terms import OwnedTerm, TermKind
+from kubestow.cache.snapshot import Snapshot
 from kubestow.index.topology.domains import DomainIds, RowCounts, gathered
 from kubestow.index.topology.measures import Anchor, Exposure, Measure, anchor_of, anchor_of_measure
 
@@ -75,7 +76,9 @@ class Ledger(Generic[T]):
     def __init__(self, read: Callable[[NodeInfo], Mapping[T, int]]) -> None:
         self._read = read
         self.is_open = False
-        self._pages: list[Page[T]] = []
+        # The pages of rows that hold something, or did.
+        self._pages: dict[int, Page[T]] = {}
+        self._row_count = 0
         # Every item that some row holds, and the pages it is on.
         self._holders: dict[T, dict[Page[T], None]] = {}
         self._tallies: OrderedDict[Measure[T], Tally[T]] = OrderedDict()
@@ -85,11 +88,11 @@ class Ledger(Generic[T]):
     def __contains__(self, item: T) -> bool:
         return item in self._holders
 
-    def open(self, infos: Sequence[NodeInfo]) -> None:
+    def open(self, snapshot: Snapshot) -> None:
         """Read all rows at the first call."""
         if not self.is_open:
             self.is_open = True
-            self.reset(infos)
+            self.reset(snapshot)
 
     def tally(self, measure: Measure[T]) -> Tally[T]:
         """The tally of what the measure counts; the ledger must be open."""
@@ -97,14 +100,14 @@ class Ledger(Generic[T]):
         if tally is not None:
             self._tallies.move_to_end(measure)
             return tally
-        tally = self._tallies[measure] = Tally(measure, len(self._pages))
+        tally = self._tallies[measure] = Tally(measure, self._row_count)
         for item in self._items_for(measure):
             self._weigh(item, tally)
         if tally.weights:
             tally.rows = self._counted(tally, self._similar(tally))
         self._on_new_tally(tally)
         self._size += measure.size
-        by_rows = TALLY_ROWS_MAX // max(len(self._pages), 1)
+        by_rows = TALLY_ROWS_MAX // max(self._row_count, 1)
         most = min(TALLIES_MAX, max(by_rows, TALLIES_FEW))
         tally.is_used = True  # It must not go while others make room for it.
         while len(self._tallies) > most or (self._size > SETS_MAX and len(self._tallies) > 1):
@@ -114,7 +117,11 @@ class Ledger(Generic[T]):
 
     def update(self, row: int, info: NodeInfo) -> None:
         """Make the row's page, and all tallies, show what the node holds now; it must be open."""
-        page, now = self._pages[row], self._read(info)
+        page, now = self._pages.get(row), self._read(info)
+        if page is None:
+            if not now:
+                return
+            page = self._pages[row] = Page(row)
         before = page.amounts
         if before == now:
             return
@@ -145,37 +152,43 @@ class Ledger(Generic[T]):
         if not self.is_open:
             return
         # A row may be deleted, and a node that is listed twice may have a second one now.
-        copies = np.bincount(source[source >= 0], minlength=len(self._pages))
-        for row in np.flatnonzero(copies == 0).tolist():
-            for item in self._pages[row].amounts:
-                self._take_off(item, self._pages[row])
-        rows: list[int] = source.tolist()
+        before, self._pages = self._pages, {}
+        self._row_count = len(source)
         moved: set[int] = set()
-        before, self._pages = self._pages, [Page(row) for row in range(len(rows))]
-        for row, old in enumerate(rows):
+        for row, old in enumerate(source.tolist()):
+            page = before.get(old)
+            if page is None:
+                continue
             if old in moved:
-                self._copy(before[old], self._pages[row])
-            elif old >= 0:
+                self._pages[row] = self._copied(page, row)
+            else:
                 moved.add(old)
-                self._pages[row] = before[old]
-                before[old].row = row
+                self._pages[row] = page
+                page.row = row
+        for old, page in before.items():
+            if old not in moved:
+                for item in page.amounts:
+                    self._take_off(item, page)
         for tally in self._tallies.values():
             if tally.weights:
                 tally.rows = gathered(tally.rows, source)
             else:
                 tally.rows = np.zeros(len(source), np.int64)
 
-    def reset(self, infos: Sequence[NodeInfo]) -> None:
+    def reset(self, snapshot: Snapshot) -> None:
         """Forget everything and read all rows again; tallies stay, sums as in `reorder`."""
         if not self.is_open:
             return
         for item in list(self._holders):
             self._retire(item)
-        self._pages = [Page(row) for row in range(len(infos))]
-        for page, info in zip(self._pages, infos, strict=True):
-            held = self._read(info)
+        self._pages.clear()
+        self._row_count = len(snapshot)
+        occupied: list[int] = np.flatnonzero(snapshot.columns.pod_count).tolist()
+        for row in occupied:
+            held = self._read(snapshot.node_infos[row])
             if not held:
                 continue
+            page = self._pages[row] = Page(row)
             page.amounts = dict(held)
             for item in held:
                 if item not in self._holders:
@@ -219,10 +232,12 @@ class Ledger(Generic[T]):
         else:
             self._take_off(item, page)
 
-    def _copy(self, page: Page[T], to: Page[T]) -> None:
-        to.amounts = page.amounts
-        for item in to.amounts:
-            self._holders[item][to] = None
+    def _copied(self, page: Page[T], row: int) -> Page[T]:
+        copy: Page[T] = Page(row)
+        copy.amounts = page.amounts
+        for item in copy.amounts:
+            self._holders[item][copy] = None
+        return copy
 
     def _take_off(self, item: T, page: Page[T]) -> None:
         holders = self._holders[item]
@@ -264,7 +279,7 @@ class Ledger(Generic[T]):
         """int64[row], from the pages that hold an item with a weight, or a weight different from
         that in the similar tally."""
         if similar is None:
-            rows, weights = np.zeros(len(self._pages), np.int64), tally.weights
+            rows, weights = np.zeros(self._row_count, np.int64), tally.weights
         else:
             rows, weights = similar.rows.copy(), _differences(tally.weights, similar.weights)
         for item, weight in weights.items():

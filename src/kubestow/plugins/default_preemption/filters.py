@@ -47,13 +47,20 @@ class FilterTable:
         self._steps = [(step, step.name in stateful) for step in profile.filter_steps]
 
     def of_attempt(self, state: CycleState, pod: PodInfo) -> list[TrialFilter]:
-        """The filters that PreFilter left in the attempt, in their order."""
+        """The filters that PreFilter left in the attempt, in their order; without those that are
+        known to pass every node, whatever pods are on it."""
         skipped = state.skip_filter
-        return [
+        found = [
             _trial_filter(step, follows_pods, state, pod)
             for step, follows_pods in self._steps
             if step.name not in skipped
         ]
+        return [each for each in found if not _is_passed(each, state, pod)]
+
+
+def _is_passed(each: TrialFilter, state: CycleState, pod: PodInfo) -> bool:
+    passes = each.step.reuse.passes
+    return each.reads is Reads.NODE and passes is not None and passes(state, pod)
 
 
 def _trial_filter(

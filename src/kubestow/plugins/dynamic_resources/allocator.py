@@ -63,8 +63,10 @@ class DeviceAllocator:
         ).run()
         if choices is not None:
             return tuple(
-                make_allocation(plan, choice, node.metadata.name, self._features)
-                for plan, choice in zip(plans, choices, strict=True)
+                [
+                    make_allocation(plan, choice, node.metadata.name, self._features)
+                    for plan, choice in zip(plans, choices, strict=True)
+                ]
             )
         if pools.has_invalid:
             raise InvalidPools

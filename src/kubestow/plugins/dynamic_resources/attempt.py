@@ -36,12 +36,9 @@ class NodeAllocation(NamedTuple):
 class DeviceDemand(NamedTuple):
     """What to search for on a node; depends on which resources devices serve there."""
 
+    claims: tuple[ResourceClaim, ...]
     plans: tuple[ClaimPlan, ...]
     mappings: Mappings
-
-    @property
-    def claims(self) -> tuple[ResourceClaim, ...]:
-        return tuple(plan.claim for plan in self.plans)
 
 
 class NodeAllocations(Protocol):

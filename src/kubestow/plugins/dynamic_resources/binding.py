@@ -80,13 +80,13 @@ class ClaimBinder:
 
     def _found(self, attempt: Attempt, node_name: str) -> TakenDevices | None:
         """What Filter found for this node; None if it found nothing."""
-        allocations = allocations_on(attempt, node_name)
+        found = attempt.allocations.get(node_name)
+        allocations = allocations_on(attempt, found)
         if not allocations:
             return None
         claims = {index: attempt.claims[index] for index in attempt.unallocated}
         mappings: Mappings = ()
         if attempt.searched:
-            found = attempt.allocations.get(node_name)
             assert found is not None, node_name
             claims |= dict(zip(attempt.searched, found.claims, strict=True))
             mappings = found.mappings
@@ -97,6 +97,8 @@ class ClaimBinder:
         return TakenDevices(claims, results, mappings)
 
     def _share_ids(self, claim: ResourceClaim, allocation: ClaimAllocation) -> list[str]:
+        if not allocation.shared:
+            return []
         seed = f"{claim.metadata.uid} {self._clock.now_ns()}"
         return [str(uuid5(NAMESPACE_OID, f"{seed} {index}")) for index in allocation.shared]
 

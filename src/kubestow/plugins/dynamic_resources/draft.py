@@ -76,16 +76,15 @@ class Fitness:
     def has_capacity(
         self, plan: RequestPlan, published: PublishedDevice, attempted: Consumed
     ) -> bool:
-        if not published.device.capacity and not plan.capacity:
+        consumed = self.allocated.consumed(published.id)
+        if not plan.capacity and published.is_taken_as_whole and not consumed and not attempted:
             return True
         amounts = self.amounts(plan, published)
-        return amounts is not None and is_enough(
-            published, amounts, self.allocated.consumed(published.id), attempted
-        )
+        return amounts is not None and is_enough(published, amounts, consumed, attempted)
 
     def is_free(self, plan: RequestPlan, published: PublishedDevice) -> bool:
         """Whether no other pod has the device for itself, or that does not matter."""
-        return plan.admin_access or not self.allocated.is_dedicated(published.id)
+        return plan.admin_access or published.id not in self.allocated.dedicated
 
     def tolerates(self, plan: RequestPlan, published: PublishedDevice) -> bool:
         taints = published.device.taints
@@ -140,6 +139,7 @@ class Draft:
         self.picks: list[list[Pick]] = [[] for _ in constraints]
         self._fitness = fitness
         self._constraints = constraints
+        self._dedicated = fitness.allocated.dedicated
         # Device → indices of the claims that have it for themselves.
         self._takers: dict[PublishedDevice, set[int]] = {}
         self._shares: dict[PublishedDevice, _Shares] = {}
@@ -154,9 +154,13 @@ class Draft:
         a required device would violate a constraint.
         """
         published, pool = device
-        fitness = self._fitness
-        if self._is_taken(claim_index, plan, published):
+        takers = self._takers.get(published)
+        if plan.admin_access:
+            if takers is not None and claim_index in takers:
+                return None
+        elif takers is not None or published.id in self._dedicated:
             return None
+        fitness = self._fitness
         if not is_required and not (
             fitness.is_selectable(plan, published) and self._has_capacity(plan, published)
         ):
@@ -202,12 +206,6 @@ class Draft:
             None if takers is None else frozenset(takers),
             None if shares is None else frozenset(shares.consumed.items()),
         )
-
-    def _is_taken(self, claim_index: int, plan: RequestPlan, published: PublishedDevice) -> bool:
-        takers = self._takers.get(published)
-        if plan.admin_access:
-            return takers is not None and claim_index in takers
-        return takers is not None or not self._fitness.is_free(plan, published)
 
     def _has_capacity(self, plan: RequestPlan, published: PublishedDevice) -> bool:
         shares = self._shares.get(published)

@@ -85,7 +85,7 @@ class DeviceFilter:
             self.codes(attempt, pod, nodes)
         scores: list[int] = []
         for name in nodes.names:
-            results = allocations_on(attempt, name)
+            results = allocations_on(attempt, attempt.allocations.get(name))
             if results is None:
                 scores.append(0)
                 continue
@@ -118,10 +118,9 @@ class DeviceFilter:
             outcome = self._search(attempt, pod, self._known.slots.node(slot))
             if isinstance(outcome, Found):
                 claims = self._demand(attempt, pod, outcome.served).claims
-                score = sum(
-                    preference_score(claim, allocation.result)
-                    for claim, allocation in zip(claims, outcome.allocations, strict=True)
-                )
+                score = 0
+                for claim, allocation in zip(claims, outcome.allocations, strict=True):
+                    score += preference_score(claim, allocation.result)
                 answers.keep_found(slot, outcome, score)
             elif outcome is None:
                 answers.keep(slot, 0)
@@ -183,8 +182,8 @@ class DeviceFilter:
         if served:
             requests, mappings = special_requests(pod, served, self._class_name)
             claims[-1] = with_requests(claims[-1], requests)
-        plans = tuple(plan_claim(claim, self._known.classes.get) for claim in claims)
-        return DeviceDemand(plans, mappings)
+        plans = tuple([plan_claim(claim, self._known.classes.get) for claim in claims])
+        return DeviceDemand(tuple(claims), plans, mappings)
 
     def _class_name(self, resource: str) -> str:
         device_class = self._known.class_map.class_of(resource)
@@ -192,8 +191,11 @@ class DeviceFilter:
         return device_class.metadata.name
 
 
-def allocations_on(attempt: Attempt, node_name: str) -> list[ClaimAllocation] | None:
+def allocations_on(
+    attempt: Attempt, on_node: NodeAllocation | None
+) -> list[ClaimAllocation] | None:
     """What the claims that need devices get on a node; None if the node has nothing for them.
+    `on_node` is what was found there.
 
     As upstream (spec 11 §10): devices found now come first, those of claims that are shared with
     other members after them. Both are handed out in the order of the claims, so that a shared claim
@@ -201,7 +203,6 @@ def allocations_on(attempt: Attempt, node_name: str) -> list[ClaimAllocation] | 
     """
     found: Sequence[ClaimAllocation] = ()
     if attempt.searched:
-        on_node = attempt.allocations.get(node_name)
         if on_node is None:
             return None
         found = on_node.allocations

@@ -46,16 +46,18 @@ def _may_ask_for_devices(pod: PodInfo) -> bool:
 class DynamicResources:
     name: ClassVar[str] = "DynamicResources"
     args_type: ClassVar[type[DynamicResourcesArgs]] = DynamicResourcesArgs
-    # What a claim gets does not depend on the pods of a node; pods without claims pass everywhere.
-    reuse: ClassVar[Reuse] = Reuse(
-        filter=Reads.NODE,
-        score=Reads.NODE,
-        pod=PodReads.SPEC,
-        unless=_may_ask_for_devices,
-        per_node=True,
-    )
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
+        # What a claim gets does not depend on the pods of a node; pods without claims pass
+        # everywhere.
+        self.reuse = Reuse(
+            filter=Reads.NODE,
+            score=Reads.NODE,
+            pod=PodReads.SPEC,
+            unless=_may_ask_for_devices,
+            scores_zero=self._scores_zero,
+            per_node=True,
+        )
         gates, clock = handle.feature_gates, handle.clock
         known = KnownDevices.of(handle.objects, gates)
         binding_timeout_ns = _binding_timeout_ns(args, gates)
@@ -113,7 +115,7 @@ class DynamicResources:
         # Written first: PostFilter has to distinguish an attempt without claims from one that was
         # rejected before this.
         state.write(self.name, _NO_CLAIMS_AT_ALL)
-        if not _may_ask_for_devices(pod):
+        if not _may_ask_for_devices(pod) or not self._preparation.is_needed(pod):
             return Status.skip()
         attempt = self._preparation.prepare(pod, _taken_in(state))
         if isinstance(attempt, Status):
@@ -159,12 +161,17 @@ class DynamicResources:
     # --- scoring ---
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
+        if self._scores_zero(state, pod):
+            return 0
+        return self._filter.scores(state.read(self.name), pod.pod, nodes)
+
+    def _scores_zero(self, state: CycleState, pod: PodInfo) -> bool:
         attempt: Attempt | None = state.get(self.name)
-        if attempt is None or not self._scores_alternatives:
-            return 0
-        if not any(map(_has_alternatives, attempt.claims)):
-            return 0
-        return self._filter.scores(attempt, pod.pod, nodes)
+        return (
+            attempt is None
+            or not self._scores_alternatives
+            or not any(map(_has_alternatives, attempt.claims))
+        )
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         best = int(scores.max()) if len(scores) else 0
@@ -174,6 +181,8 @@ class DynamicResources:
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         attempt: Attempt = state.read(self.name)
+        if not attempt.claims:
+            return None
         self._binder.reserve(attempt, node_name)
         if state.group_cycle is not None:
             taken = _taken_in(state)

@@ -44,6 +44,22 @@ class Preparation:
         self._prioritized_list = prioritized_list
         self._binding_timeout_ns = binding_timeout_ns
 
+    def is_needed(self, pod: PodInfo) -> bool:
+        """Whether the pod may have claims, or may be rejected because of its group's."""
+        return bool(
+            pod.pod.spec.resource_claims
+            or self._group_claims.is_enabled
+            or self._may_be_served(pod)
+        )
+
+    def _may_be_served(self, pod: PodInfo) -> bool:
+        """Whether devices may serve resources that the pod requests."""
+        return (
+            self._extended_resources
+            and self._known.class_map.serves_resources
+            and bool(pod.accounted.requested.scalar)
+        )
+
     def prepare(self, pod: PodInfo, taken: Set[str] = frozenset()) -> Attempt | Status:
         """The pod's claims by state, or why it cannot be tried; raises PluginError.
 
@@ -57,7 +73,7 @@ class Preparation:
             attempt.consumers = self._group_claims.consumers(pod.pod)
         except ClaimError as error:
             return Status.unresolvable(str(error))
-        if self._extended_resources and pod.accounted.requested.scalar:
+        if self._may_be_served(pod):
             attempt.extended = _extended_requests(pod.pod)
             if any(map(self._known.class_map.class_of, attempt.extended)):
                 attempt.special = len(claims)

@@ -24,13 +24,6 @@ from kubestow.index.devices.selectors import SelectorFailure, Waiter, selects
 FindClass = Callable[[str], DeviceClass | None]
 
 
-class CelSelector(NamedTuple):
-    """An expression, and its name in errors: `class gpu: selector #0`."""
-
-    place: str
-    expression: str
-
-
 class RequestPlan:
     """One request, or one alternative of a request.
 
@@ -38,13 +31,15 @@ class RequestPlan:
     full_name     in results: `request` or `request/alternative`
     parent_name   the request
     problem       why it cannot be served at all; the search reports it when it comes to it
-    profile       equal for requests to which every device looks the same
     """
 
     __slots__ = (
+        "_claim",
+        "_details",
+        "_expressions",
+        "_profile",
         "admin_access",
         "capacity",
-        "claim_name",
         "count",
         "device_class",
         "full_name",
@@ -53,8 +48,6 @@ class RequestPlan:
         "names_capacity",
         "parent_name",
         "problem",
-        "profile",
-        "selectors",
         "tolerations",
     )
 
@@ -65,7 +58,8 @@ class RequestPlan:
         details: ExactDeviceRequest | DeviceSubRequest,
         find_class: FindClass,
     ) -> None:
-        self.claim_name = object_ref(claim.metadata)
+        self._claim = claim
+        self._details = details
         self.parent_name = self.name = self.full_name = parent.name
         self.admin_access = False
         if isinstance(details, DeviceSubRequest):
@@ -82,18 +76,27 @@ class RequestPlan:
             {} if details.capacity is None else details.capacity.requests
         )
         self.problem = self._problem(details)
-        class_selectors = () if self.device_class is None else self.device_class.spec.selectors
-        self.selectors = (
-            *_selectors(f"class {details.device_class_name}", class_selectors),
-            *_selectors(f"claim {self.claim_name}", details.selectors),
+        # Of the class, then of the request.
+        self._expressions = tuple(
+            [selector.cel.expression for selector in self._selectors() if selector.cel is not None]
         )
+        self._profile: Hashable = None
 
-        self.profile: Hashable = (
-            self.admin_access,
-            tuple(expression for _, expression in self.selectors),
-            self.tolerations,
-            frozenset(self.capacity.items()),
-        )
+    @property
+    def claim_name(self) -> str:
+        return object_ref(self._claim.metadata)
+
+    @property
+    def profile(self) -> Hashable:
+        """Equal for requests to which every device looks the same."""
+        if self._profile is None:
+            self._profile = (
+                self.admin_access,
+                self._expressions,
+                self.tolerations,
+                frozenset(self.capacity.items()),
+            )
+        return self._profile
 
     def error(self, text: str) -> PluginError:
         return PluginError(f"claim {self.claim_name}, request {self.name}: {text}")
@@ -105,14 +108,27 @@ class RequestPlan:
 
         `check_time` is called before every expression: without a waiter one may take a second.
         """
-        for place, expression in self.selectors:
+        for position, expression in enumerate(self._expressions):
             check_time()
             try:
                 if not selects(expression, published, waiter):
                     return False
             except SelectorFailure as failure:
-                raise PluginError(f"{place}: {failure}") from failure
+                raise PluginError(f"{self._place(position)}: {failure}") from failure
         return True
+
+    def _selectors(self) -> Sequence[DeviceSelector]:
+        of_class = () if self.device_class is None else self.device_class.spec.selectors
+        return (*of_class, *self._details.selectors)
+
+    def _place(self, position: int) -> str:
+        """The name of an expression in errors: `class gpu: selector #0`."""
+        class_count = len(self._selectors()) - len(self._details.selectors)
+        numbers = [number for number, each in enumerate(self._selectors()) if each.cel is not None]
+        number = numbers[position]
+        if number < class_count:
+            return f"class {self._details.device_class_name}: selector #{number}"
+        return f"claim {self.claim_name}: selector #{number - class_count}"
 
     def _problem(self, details: ExactDeviceRequest | DeviceSubRequest) -> PluginError | None:
         for index, selector in enumerate(details.selectors):
@@ -153,7 +169,7 @@ class ClaimPlan(NamedTuple):
 def plan_claim(claim: ResourceClaim, find_class: FindClass) -> ClaimPlan:
     """Prepare a claim; what is wrong with a request is part of its plan."""
     devices = claim.spec.devices
-    entries = tuple(_entry(claim, request, find_class) for request in devices.requests)
+    entries = tuple([_entry(claim, request, find_class) for request in devices.requests])
     return ClaimPlan(claim, entries, devices.constraints)
 
 
@@ -161,13 +177,5 @@ def _entry(claim: ResourceClaim, request: DeviceRequest, find_class: FindClass) 
     details: Sequence[ExactDeviceRequest | DeviceSubRequest] = request.first_available
     if request.exactly is not None:
         details = (request.exactly,)
-    plans = tuple(RequestPlan(claim, request, each, find_class) for each in details)
+    plans = tuple([RequestPlan(claim, request, each, find_class) for each in details])
     return RequestEntry(request, plans, is_list=request.exactly is None)
-
-
-def _selectors(place: str, selectors: Sequence[DeviceSelector]) -> list[CelSelector]:
-    return [
-        CelSelector(f"{place}: selector #{index}", selector.cel.expression)
-        for index, selector in enumerate(selectors)
-        if selector.cel is not None
-    ]

@@ -47,7 +47,7 @@ def make_allocation(
     )
     selector = _node_selector(plan, choice.picks, node_name, binds=not features.is_basic)
     allocation = AllocationResult(devices=devices, node_selector=selector)
-    shared = tuple(index for index, pick in enumerate(choice.picks) if pick.taken is not None)
+    shared = tuple([index for index, pick in enumerate(choice.picks) if pick.taken is not None])
     return ClaimAllocation(allocation, shared)
 
 
@@ -64,6 +64,8 @@ def with_share_ids(allocation: ClaimAllocation, share_ids: Sequence[str]) -> All
 
 def preference_score(claim: ResourceClaim, allocation: AllocationResult) -> int:
     """The sum over the alternatives a claim got: 8 for a first choice, 7 for a second (B9)."""
+    if not any([request.first_available for request in claim.spec.devices.requests]):
+        return 0
     given = {result.request for result in allocation.devices.results}
     return sum(
         ALTERNATIVES_MAX - index

@@ -92,8 +92,10 @@ class Walk:
         return [
             Choice(
                 tuple(
-                    chosen.get((claim_index, request_index), entry.plans[0])
-                    for request_index, entry in enumerate(claim.requests)
+                    [
+                        chosen.get((claim_index, request_index), entry.plans[0])
+                        for request_index, entry in enumerate(claim.requests)
+                    ]
                 ),
                 tuple(self.draft.picks[claim_index]),
             )
@@ -243,19 +245,18 @@ class _Slot(_OpenChoice):
         self._failed_kinds: set[Hashable] = set()
 
     def begin(self) -> Step:
-        walk, slots = self.walk, self._slots
-        devices = walk.pools.devices
+        walk, (claim_index, _, plan) = self.walk, self._slots
+        devices, draft = walk.pools.devices, walk.draft
+        is_pruned = walk.pruning is not None
         while self._next < len(self._positions):
             position = self._positions[self._next]
             self._next += 1
             walk.steps += 1
-            if self._is_pruned(position):
+            if is_pruned and self._is_pruned(position):
                 continue
-            self._taken = walk.draft.take(
-                slots.claim_index, slots.plan, devices[position], is_required=False
-            )
+            self._taken = draft.take(claim_index, plan, devices[position], is_required=False)
             if self._taken is not None:
-                return walk.slot(slots, self._slot + 1, position + 1)
+                return walk.slot(self._slots, self._slot + 1, position + 1)
         return walk.close(self, Ending.FAILED)
 
     def resume(self, ending: Ending) -> Step:

@@ -46,7 +46,7 @@ class InterPodAffinity:
             score=Reads.PODS,
             pod=PodReads.SPEC,
             concerns=self._has_affinity,
-            passes_all=_passes_all,
+            passes=_passes,
             final_scores=self._final_scores,
         )
         self._namespaces = handle.objects.namespaces
@@ -178,7 +178,7 @@ def _has_preferred(pod: Pod) -> bool:
     return bool((near and near.preferred) or (apart and apart.preferred))
 
 
-def _passes_all(state: CycleState) -> bool:
+def _passes(state: CycleState, pod: PodInfo) -> bool:
     return filter_state_of(state).passes_all()
 
 

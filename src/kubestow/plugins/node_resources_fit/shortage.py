@@ -21,7 +21,10 @@ from kubestow.index.nodes import Nodes
 TOO_MANY_PODS: Final = 1 << 0
 UNRESOLVABLE: Final = 1 << 4
 _BASIC_BITS: Final = {CPU: 1, MEMORY: 2, EPHEMERAL_STORAGE: 3}
+CPU_SHORT: Final = 1 << _BASIC_BITS[CPU]
+MEMORY_SHORT: Final = 1 << _BASIC_BITS[MEMORY]
 _BASIC_CODES: Final[IntArray] = np.array([[1 << bit] for bit in _BASIC_BITS.values()], np.int64)
+_BEYOND_CODES: Final[IntArray] = _BASIC_CODES | UNRESOLVABLE
 _FIRST_SCALAR_BIT: Final = 5
 # Codes are positive int64. If a pod has more scalars than bits, the last ones share a bit: the
 # verdicts stay right, but a message may name a resource that is not short.
@@ -140,14 +143,17 @@ def _add_basic_shortages(codes: IntArray | None, basic: IntArray, nodes: Nodes) 
     is_short = allocatable - nodes.basic_requested < basic
     if not np.count_nonzero(is_short):
         return codes
-    positions = np.flatnonzero(is_short.any(axis=0))
+    positions = np.flatnonzero(np.logical_or.reduce(is_short))
     # More than the node's allocatable: evicting pods would not help.
-    is_beyond = allocatable[:, positions] < basic
-    lacking = np.where(is_beyond, _BASIC_CODES | UNRESOLVABLE, _BASIC_CODES)
-    lacking *= is_short[:, positions]
+    is_beyond = allocatable.take(positions, axis=1) < basic
+    lacking = np.where(is_beyond, _BEYOND_CODES, _BASIC_CODES)
+    lacking *= is_short.take(positions, axis=1)
+    found = np.bitwise_or.reduce(lacking, axis=0)
     if codes is None:
         codes = np.zeros(len(nodes), np.int64)
-    codes[positions] |= np.bitwise_or.reduce(lacking, axis=0)
+        codes[positions] = found
+    else:
+        codes[positions] |= found
     return codes
 
 

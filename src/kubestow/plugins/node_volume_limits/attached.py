@@ -1,26 +1,25 @@
 """What is attached to each node: the volumes of its pods and those of VolumeAttachments.
 
-Counting the volumes of every pod of every node in each cycle would cost far more than the decision
-itself. So a node's volumes are read when it is first asked about, and again only when its pods
-changed, or an object that was read for it: claims, volumes, classes, its CSINode, its
-VolumeAttachments. What the plugin compares is kept as one array per driver.
+Reading the volumes of a node costs more than the decision itself. So only nodes are read that may
+have too little room (`room`), and again only when their pods changed, or an object that was read
+for them: claims, volumes, classes, their CSINodes, their VolumeAttachments. What the plugin
+compares is kept as one array per driver.
 
 Invariants: a node without limits has no volumes here, because they are not compared; entries are by
 node name, arrays by row. Not here: what a pod's volumes are (`pod_volumes`), verdicts (`plugin`).
 """
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import CSINode, VolumeAttachment
-from kubestow.arrays import BoolArray, IntArray, Rows
+from kubestow.arrays import BoolArray, IntArray, IntpArray
 from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.objects import ClusterObjects
@@ -34,8 +33,7 @@ from kubestow.plugins.node_volume_limits.pod_volumes import (
     VolumeReader,
     may_count,
 )
-
-UNLIMITED: Final = 2**62  # free attachments of a node without a limit
+from kubestow.plugins.node_volume_limits.room import UNLIMITED, limits_of
 
 
 class PodVolumes(NamedTuple):
@@ -54,7 +52,6 @@ class NodeVolumes(NamedTuple):
     """
 
     csi_node: CSINode | None
-    drivers: frozenset[str]
     limits: Mapping[str, int]
     volumes: CsiVolumes
     counts: Mapping[str, int]
@@ -62,17 +59,13 @@ class NodeVolumes(NamedTuple):
     read: frozenset[ObjectKey]
     error: str = ""
 
-    @property
-    def has_csi_node(self) -> bool:
-        return self.csi_node is not None
-
     def free(self, driver: str) -> int:
         """How many more volumes of the driver can be attached; below 0 if there are too many."""
         limit = self.limits.get(driver)
         return UNLIMITED if limit is None else limit - self.counts.get(driver, 0)
 
 
-_NOTHING: Final = NodeVolumes(None, frozenset(), {}, {}, {}, {}, frozenset())
+_NOTHING: Final = NodeVolumes(None, {}, {}, {}, {}, frozenset())
 
 
 class AttachedVolumes(Follower):
@@ -86,14 +79,9 @@ class AttachedVolumes(Follower):
         self._readers = NodesByItem[ObjectKey, None]()
         self._errors: dict[str, str] = {}
         # Rows that have to be read before they are used, and nodes of which that was noted by name.
-        self._unread = set(range(len(snapshot)))
+        self._is_unread: BoolArray = np.ones(len(snapshot), np.bool_)
         self._stale: set[str] = set()
         self._free: dict[str, IntArray] = {}
-        self._has_csi_node: BoolArray | None = None
-        # The CSINodes that limit some driver.
-        self._limiting: set[str] = set()
-        for csi_node in objects.csi_nodes.list():
-            self._note_limits(csi_node)
         self._attachments: dict[str, dict[str, VolumeAttachment]] = {}
         for attachment in objects.volume_attachments.list():
             self._after_attachment(None, attachment)
@@ -105,57 +93,35 @@ class AttachedVolumes(Follower):
 
     # --- all nodes ---
 
-    @property
-    def has_limits(self) -> bool:
-        """Whether any node limits how many volumes can be attached to it."""
-        return bool(self._limiting)
-
-    @property
-    def has_csi_nodes(self) -> bool:
-        return len(self._objects.csi_nodes) > 0
-
-    def refresh(self, rows: Rows) -> None:
+    def refresh(self, rows: IntpArray) -> None:
         """Read these rows, as far as they changed since they were read: their pods, or objects
         that were read for them."""
         self.catch_up()
         for name in self._stale:
             self._nodes.pop(name, None)
-            self._unread.update(self._snapshot.rows_of(name))
+            self._is_unread[list(self._snapshot.rows_of(name))] = True
         self._stale.clear()
-        if not self._unread:
-            return
         names, infos = self._snapshot.names, self._snapshot.node_infos
-        unread = self._unread_of(rows)
+        unread: list[int] = rows[self._is_unread[rows]].tolist()
         for row in unread:
             self._store(names[row], self.read_node(infos[row]))
             self._write_row(row)
-        # A new set: one that was large once takes long to walk through for ever.
-        self._unread = self._unread.difference(unread)
-
-    def _unread_of(self, rows: Rows) -> list[int]:
-        unread = self._unread
-        if not isinstance(rows, slice):
-            return [row for row in rows.tolist() if row in unread]
-        asked = range(*rows.indices(len(self._snapshot)))
-        if len(unread) < len(asked):
-            return [row for row in unread if row in asked]
-        return [row for row in asked if row in unread]
+            self._is_unread[row] = False
 
     def rows_moved(self, sources: Sources | None) -> None:
         self._forget_vanished()
         self._free.clear()
-        self._has_csi_node = None
         if sources is None:
-            self._unread = set(range(len(self._snapshot)))
+            self._is_unread = np.ones(len(self._snapshot), np.bool_)
             return
         for source in sources:
-            before = self._unread
-            self._unread = {
-                row for row, old in enumerate(source.tolist()) if old < 0 or old in before
-            }
+            before, kept = self._is_unread, source >= 0
+            self._is_unread = np.ones(len(source), np.bool_)
+            self._is_unread[kept] = before[source[kept]]
 
     def pods_changed(self, rows: "array[int]") -> None:
-        self._unread.update(rows)
+        for row in rows:
+            self._is_unread[row] = True
 
     # Rows that were not read have values with which they pass.
 
@@ -164,28 +130,9 @@ class AttachedVolumes(Follower):
         free = self._free.get(driver)
         if free is None:
             free = self._free[driver] = np.full(len(self._snapshot), UNLIMITED, np.int64)
-            self._fill(free, lambda node: node.free(driver))
+            for name, node in self._nodes.items():
+                free[list(self._snapshot.rows_of(name))] = node.free(driver)
         return free
-
-    def has_csi_node(self) -> BoolArray:
-        """bool[row]. Read-only for the caller."""
-        if self._has_csi_node is None:
-            self._has_csi_node = np.ones(len(self._snapshot), np.bool_)
-            self._fill(self._has_csi_node, lambda node: node.has_csi_node)
-        return self._has_csi_node
-
-    def has_driver(self, driver: str) -> BoolArray:
-        """bool[row]: which nodes' CSINodes list the driver."""
-        has_driver = np.ones(len(self._snapshot), np.bool_)
-        self._fill(has_driver, lambda node: driver in node.drivers)
-        return has_driver
-
-    def _fill(
-        self, values: npt.NDArray[np.generic], value_of: Callable[[NodeVolumes], int]
-    ) -> None:
-        for name, node in self._nodes.items():
-            for row in self._snapshot.rows_of(name):
-                values[row] = value_of(node)
 
     def rows_with(self, volume: str) -> list[int]:
         """Rows of the nodes with limits on which some pod has the volume."""
@@ -205,22 +152,15 @@ class AttachedVolumes(Follower):
         if csi_node is None:
             return _NOTHING
         known = self._nodes.get(info.name, _NOTHING)
-        drivers, limits = known.drivers, known.limits
-        if known.csi_node is not csi_node:
-            drivers = frozenset(driver.name for driver in csi_node.spec.drivers)
-            limits = limits_of(csi_node)
+        limits = known.limits if known.csi_node is csi_node else limits_of(csi_node)
         if not limits:
-            return _NOTHING._replace(csi_node=csi_node, drivers=drivers)
+            return _NOTHING._replace(csi_node=csi_node)
         read = set[ObjectKey]()
         try:
             by_pod = self._read_pods(info.pods, known.by_pod, read)
         except PluginError as error:
             return _NOTHING._replace(
-                csi_node=csi_node,
-                drivers=drivers,
-                limits=limits,
-                read=frozenset(read),
-                error=str(error),
+                csi_node=csi_node, limits=limits, read=frozenset(read), error=str(error)
             )
         volumes: CsiVolumes = {}
         for pod_volumes in by_pod.values():
@@ -228,7 +168,6 @@ class AttachedVolumes(Follower):
             read |= pod_volumes.read
         return NodeVolumes(
             csi_node=csi_node,
-            drivers=drivers,
             limits=limits,
             volumes=volumes,
             counts=self._counts(info.name, volumes, read),
@@ -303,8 +242,6 @@ class AttachedVolumes(Follower):
         node = self._nodes[self._snapshot.names[row]]
         for driver, free in self._free.items():
             free[row] = node.free(driver)
-        if self._has_csi_node is not None:
-            self._has_csi_node[row] = node.has_csi_node
 
     # --- events ---
 
@@ -324,13 +261,6 @@ class AttachedVolumes(Follower):
         for csi_node in (old, new):
             if csi_node is not None:
                 self._mark_stale(csi_node.metadata.name)
-                self._limiting.discard(csi_node.metadata.name)
-        if new is not None:
-            self._note_limits(new)
-
-    def _note_limits(self, csi_node: CSINode) -> None:
-        if limits_of(csi_node):
-            self._limiting.add(csi_node.metadata.name)
 
     def _after_attachment(self, old: VolumeAttachment | None, new: VolumeAttachment | None) -> None:
         if old is not None:
@@ -343,12 +273,3 @@ class AttachedVolumes(Follower):
             on_node = self._attachments.setdefault(new.spec.node_name, {})
             on_node[new.metadata.name] = new
             self._mark_stale(new.spec.node_name)
-
-
-def limits_of(csi_node: CSINode) -> dict[str, int]:
-    """Driver → how many volumes it can attach; drivers without a limit are left out."""
-    return {
-        driver.name: driver.allocatable.count
-        for driver in csi_node.spec.drivers
-        if driver.allocatable is not None and driver.allocatable.count is not None
-    }

@@ -1,7 +1,7 @@
 """The NodeVolumeLimits plugin: PreFilter, Filter, and which events help (spec 07 §5)."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import ClassVar, Final
 
@@ -12,7 +12,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
 from kubestow.api.volume_claims import uses_claim
-from kubestow.arrays import BoolArray, IntArray, Rows
+from kubestow.arrays import BoolArray, IntArray, IntpArray
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import PluginArgs
 from kubestow.errors import PluginError
@@ -23,12 +23,18 @@ from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes, SimulatedNode
-from kubestow.plugins.node_volume_limits.attached import AttachedVolumes, NodeVolumes, limits_of
+from kubestow.plugins.node_volume_limits.attached import AttachedVolumes, NodeVolumes
 from kubestow.plugins.node_volume_limits.pod_volumes import (
     ClaimNotFound,
     CsiVolumes,
     VolumeReader,
     may_count,
+)
+from kubestow.plugins.node_volume_limits.room import (
+    AttachmentRoom,
+    DriverCounts,
+    drivers_of,
+    limits_of,
 )
 
 TOO_MANY_VOLUMES: Final = "node(s) exceed max volume count"
@@ -40,14 +46,16 @@ class Wanted:
     """The volumes of the pod, or the error of reading them.
 
     In-tree volumes count only on nodes with a CSINode, so there are two answers. Each is read at
-    first use: mostly all nodes are of one kind.
+    first use: mostly all nodes are of one kind. What can be read with a CSINode can be read without
+    one, too.
     """
 
-    __slots__ = ("_found", "_read", "codes")
+    __slots__ = ("_added", "_found", "_read", "codes")
 
     def __init__(self, read: Callable[[bool], CsiVolumes | Status]) -> None:
         self._read = read
         self._found: dict[bool, CsiVolumes | Status] = {}
+        self._added: DriverCounts | None = None
         self.codes = StatusCodes()
 
     def on(self, has_csi_node: bool) -> CsiVolumes | Status:
@@ -56,6 +64,14 @@ class Wanted:
             found = self._found[has_csi_node] = self._read(has_csi_node)
         return found
 
+    @property
+    def added(self) -> DriverCounts:
+        """How many volumes of each driver the pod has at most; none if they cannot be read."""
+        if self._added is None:
+            volumes = self.on(True)
+            self._added = {} if isinstance(volumes, Status) else _counted(volumes)
+        return self._added
+
 
 class NodeVolumeLimits:
     name: ClassVar[str] = "NodeVolumeLimits"
@@ -63,6 +79,7 @@ class NodeVolumeLimits:
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._csi_drivers = handle.objects.csi_drivers
+        self._csi_nodes = handle.objects.csi_nodes
         self._reader = VolumeReader(handle.objects)
         self._objects = handle.objects
         self._snapshot = handle.snapshot
@@ -71,6 +88,7 @@ class NodeVolumeLimits:
             pod=PodReads.SPEC,
             unless=PodInfo.mounts_storage,
             ignores_pods=self._ignores_pods,
+            passes=self._passes_everywhere,
         )
         self._needs_drivers = handle.feature_gates.enabled("VolumeLimitScaling")
 
@@ -82,21 +100,20 @@ class NodeVolumeLimits:
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         if not pod.pod.spec.volumes:
             return None
-        wanted, attached = self._wanted(state, pod), self._attached(nodes.snapshot)
-        if self._passes_everywhere(wanted, attached):
-            return None
-        attached.refresh(nodes.rows)
+        wanted = self._wanted(state, pod)
         if isinstance(nodes, SimulatedNode):
-            verdict = self._verdict(wanted, attached.read_node(nodes.info))
-            return np.array([wanted.codes.code_of(verdict)], np.int64)
-        return self._codes(wanted, attached, nodes)
+            code = wanted.codes.code_of(self._verdict(wanted, nodes))
+            return np.array([code], np.int64) if code else None
+        if self._fits_everywhere(wanted, nodes.snapshot):
+            return None
+        return self._codes(wanted, nodes)
 
     def _ignores_pods(self, state: CycleState, pod: PodInfo) -> bool:
         """Whether the filter reads no pods: no node has a limit, or the pod has no volumes."""
-        if not self._attached(self._snapshot).has_limits:
-            return True
-        volumes = self._wanted(state, pod).on(True)
-        return isinstance(volumes, Status) or not volumes
+        return not self._room(self._snapshot).has_limits or not self._wanted(state, pod).added
+
+    def _passes_everywhere(self, state: CycleState, pod: PodInfo) -> bool:
+        return self._fits_everywhere(self._wanted(state, pod), self._snapshot)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         wanted: Wanted = state.read(self.name)
@@ -130,74 +147,97 @@ class NodeVolumeLimits:
 
     # --- all nodes ---
 
+    def _room(self, snapshot: Snapshot) -> AttachmentRoom:
+        return snapshot.derived(self._make_room)
+
+    def _make_room(self, snapshot: Snapshot) -> AttachmentRoom:
+        return AttachmentRoom(self._objects, snapshot)
+
     def _attached(self, snapshot: Snapshot) -> AttachedVolumes:
         return snapshot.derived(self._make_attached)
 
     def _make_attached(self, snapshot: Snapshot) -> AttachedVolumes:
         return AttachedVolumes(self._objects, snapshot)
 
-    def _passes_everywhere(self, wanted: Wanted, attached: AttachedVolumes) -> bool:
-        """Whether every node passes: the pod can be read, and no node has a limit."""
-        return not (
-            attached.has_limits
-            or self._needs_drivers
-            or isinstance(wanted.on(False), Status)
-            or (attached.has_csi_nodes and isinstance(wanted.on(True), Status))
-        )
-
-    def _codes(self, wanted: Wanted, attached: AttachedVolumes, nodes: Nodes) -> IntArray | None:
-        """int64[node]; None if every node passes."""
+    def _fits_everywhere(self, wanted: Wanted, snapshot: Snapshot) -> bool:
+        """Whether every node passes for certain, as far as can be said without reading nodes."""
         volumes = wanted.on(True)
-        if isinstance(volumes, Status) and wanted.on(False) == volumes:
-            return np.full(len(nodes), wanted.codes.code_of(volumes), np.int64)
+        if isinstance(volumes, Status):
+            # Without CSINodes, disks that cannot be translated count nowhere.
+            return not len(self._csi_nodes) and not isinstance(wanted.on(False), Status)
+        if self._needs_drivers and (
+            self._required_drivers(volumes) or self._required_drivers(wanted.on(False))
+        ):
+            return False
+        return not volumes or self._room(snapshot).fits_everywhere(wanted.added)
+
+    def _codes(self, wanted: Wanted, nodes: Nodes) -> IntArray | None:
+        """int64[node]; None if every node passes."""
+        with_csi_node, without = wanted.on(True), wanted.on(False)
+        if isinstance(with_csi_node, Status) and without == with_csi_node:
+            return np.full(len(nodes), wanted.codes.code_of(with_csi_node), np.int64)
         codes = np.zeros(len(nodes), np.int64)
         # From the last check to the first: the code of the first failure overwrites the others.
-        if volumes and not isinstance(volumes, Status):
-            _check_limits(volumes, attached, wanted.codes, codes, nodes)
-        has_csi_node = attached.has_csi_node()[nodes.rows]
+        if with_csi_node and not isinstance(with_csi_node, Status):
+            self._check_limits(with_csi_node, wanted, nodes, codes)
         if self._needs_drivers:
-            self._check_drivers(wanted, attached, codes, nodes.rows)
-        if isinstance(volumes, Status):
-            codes[has_csi_node] = wanted.codes.code_of(volumes)
-        failure = None if has_csi_node.all() else wanted.on(False)
-        if isinstance(failure, Status):
-            codes[~has_csi_node] = wanted.codes.code_of(failure)
+            self._check_drivers(wanted, nodes, codes)
+        if isinstance(with_csi_node, Status):
+            has_csi_node = self._has_csi_node(nodes)
+            codes[has_csi_node] = wanted.codes.code_of(with_csi_node)
+            if isinstance(without, Status):
+                codes[~has_csi_node] = wanted.codes.code_of(without)
         return codes if codes.any() else None
 
-    def _check_drivers(
-        self, wanted: Wanted, attached: AttachedVolumes, codes: IntArray, rows: Rows
+    def _check_limits(
+        self, volumes: CsiVolumes, wanted: Wanted, nodes: Nodes, codes: IntArray
     ) -> None:
-        has_csi_node = attached.has_csi_node()[rows]
+        positions = self._room(nodes.snapshot).open_positions(wanted.added, nodes.rows)
+        if not len(positions):
+            return
+        rows = np.arange(len(nodes.snapshot))[nodes.rows][positions]
+        attached = self._attached(nodes.snapshot)
+        attached.refresh(rows)
+        codes[positions] = _limit_codes(volumes, wanted, attached, rows)
+
+    def _check_drivers(self, wanted: Wanted, nodes: Nodes, codes: IntArray) -> None:
+        has_csi_node = self._has_csi_node(nodes)
         for presence in (True, False):
-            volumes = wanted.on(presence)
-            if isinstance(volumes, Status):
-                continue
-            for driver in reversed(self._required_drivers(volumes)):
-                missing: BoolArray = (has_csi_node == presence) & ~attached.has_driver(driver)[rows]
+            for driver in reversed(self._required_drivers(wanted.on(presence))):
+                missing: BoolArray = (has_csi_node == presence) & ~self._has_driver(nodes, driver)
                 codes[missing] = wanted.codes.code_of(_driver_missing(driver))
+
+    def _has_csi_node(self, nodes: Nodes) -> BoolArray:
+        return np.array([self._csi_nodes.get(name) is not None for name in nodes.names], np.bool_)
+
+    def _has_driver(self, nodes: Nodes, driver: str) -> BoolArray:
+        """bool[node]: which nodes' CSINodes list the driver."""
+        found = map(self._csi_nodes.get, nodes.names)
+        return np.array([driver in drivers_of(csi_node) for csi_node in found], np.bool_)
 
     # --- one node ---
 
-    def _verdict(self, wanted: Wanted, node: NodeVolumes) -> Status | None:
+    def _verdict(self, wanted: Wanted, node: SimulatedNode) -> Status | None:
         """The same for one node with other pods on it."""
-        volumes = wanted.on(node.has_csi_node)
+        csi_node = self._csi_nodes.get(node.info.name)
+        volumes = wanted.on(csi_node is not None)
         if isinstance(volumes, Status):
             return volumes
         if self._needs_drivers:
             for driver in self._required_drivers(volumes):
-                if driver not in node.drivers:
+                if driver not in drivers_of(csi_node):
                     return _driver_missing(driver)
-        if not volumes or not node.limits:
+        if not volumes or self._room(node.snapshot).fits_on(node.info, wanted.added):
             return None
-        if node.error:
-            return Status.from_error(PluginError(node.error))
-        added = Counter(driver for volume, driver in volumes.items() if volume not in node.volumes)
-        is_too_many = any(count > node.free(driver) for driver, count in added.items())
-        return _TOO_MANY if is_too_many else None
+        attached = self._attached(node.snapshot)
+        attached.refresh(np.array([node.row], np.intp))
+        return _limit_verdict(volumes, attached.read_node(node.info))
 
-    def _required_drivers(self, volumes: CsiVolumes) -> list[str]:
+    def _required_drivers(self, volumes: CsiVolumes | Status) -> list[str]:
         """Drivers that a node must have for a pod with these volumes."""
         required: list[str] = []
+        if isinstance(volumes, Status):
+            return required
         for driver in dict.fromkeys(volumes.values()):
             csi_driver = self._csi_drivers.get(driver)
             if csi_driver is not None and csi_driver.spec.prevent_pod_scheduling_if_missing:
@@ -205,17 +245,15 @@ class NodeVolumeLimits:
         return required
 
 
-def _check_limits(
-    volumes: CsiVolumes,
-    attached: AttachedVolumes,
-    numbers: StatusCodes,
-    codes: IntArray,
-    nodes: Nodes,
-) -> None:
+def _limit_codes(
+    volumes: CsiVolumes, wanted: Wanted, attached: AttachedVolumes, rows: IntpArray
+) -> IntArray:
+    """int64[row]: the codes of these rows, which have been read."""
+    codes = np.zeros(len(rows), np.int64)
     shared, errors = _shared_counts(volumes, attached), attached.errors()
-    place_of = _places(nodes) if shared or errors else {}
-    for driver, count in Counter(volumes.values()).items():
-        free = attached.free(driver)[nodes.rows]
+    place_of = {row: place for place, row in enumerate(rows.tolist())} if shared or errors else {}
+    for driver, count in wanted.added.items():
+        free = attached.free(driver)[rows]
         too_many = free < count
         for row, counts in shared.items():
             place = place_of.get(row)
@@ -223,20 +261,29 @@ def _check_limits(
                 added = count - counts[driver]
                 too_many[place] = 0 < added > free[place]
         if too_many.any():
-            codes[too_many] = numbers.code_of(_TOO_MANY)
+            codes[too_many] = wanted.codes.code_of(_TOO_MANY)
     for row, error in errors:
         if row in place_of:
-            codes[place_of[row]] = numbers.code_of(Status.from_error(PluginError(error)))
+            codes[place_of[row]] = wanted.codes.code_of(Status.from_error(PluginError(error)))
+    return codes
 
 
-def _places(nodes: Nodes) -> dict[int, int]:
-    """Row → where in the view it is."""
-    rows = nodes.rows
-    if isinstance(rows, slice):
-        numbers: Iterable[int] = range(*rows.indices(len(nodes.snapshot)))
-    else:
-        numbers = rows.tolist()
-    return {row: place for place, row in enumerate(numbers)}
+def _limit_verdict(volumes: CsiVolumes, node: NodeVolumes) -> Status | None:
+    """The same for one node."""
+    if not node.limits:
+        return None
+    if node.error:
+        return Status.from_error(PluginError(node.error))
+    added = _counted({name: driver for name, driver in volumes.items() if name not in node.volumes})
+    is_too_many = any(count > node.free(driver) for driver, count in added.items())
+    return _TOO_MANY if is_too_many else None
+
+
+def _counted(volumes: CsiVolumes) -> DriverCounts:
+    counts: dict[str, int] = {}
+    for driver in volumes.values():
+        counts[driver] = counts.get(driver, 0) + 1
+    return counts
 
 
 def _shared_counts(volumes: CsiVolumes, attached: AttachedVolumes) -> dict[int, Counter[str]]:

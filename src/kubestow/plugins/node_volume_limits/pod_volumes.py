@@ -13,7 +13,7 @@ from kubestow.api.csi_translation import (
     inline_handle,
     persistent_handle,
 )
-from kubestow.api.pod import Pod, Volume
+from kubestow.api.pod import Pod, Volume, attaches_unclaimed
 from kubestow.api.storage import PersistentVolumeClaim
 from kubestow.api.volume_claims import claim_class, claim_name, claim_not_found, ownership_error
 from kubestow.cache.objects import ClusterObjects
@@ -74,7 +74,8 @@ class VolumeReader:
             raise PluginError("PersistentVolumeClaim had no name")
         namespace = pod.metadata.namespace
         claim = self._objects.persistent_volume_claims.get(namespace, name)
-        _note(read, "PersistentVolumeClaim", name, namespace)
+        if read is not None:
+            read.add(ObjectKey("PersistentVolumeClaim", namespace, name))
         if claim is None:
             if is_new:
                 raise ClaimNotFound(f"looking up PVC {namespace}/{name}: {claim_not_found(name)}")
@@ -92,7 +93,8 @@ class VolumeReader:
         name = claim.spec.volume_name
         if not name:
             return self._future_volume(claim, has_csi_node, read)
-        _note(read, "PersistentVolume", name)
+        if read is not None:
+            read.add(ObjectKey("PersistentVolume", "", name))
         volume = self._objects.persistent_volumes.get(name)
         if volume is None:
             return self._future_volume(claim, has_csi_node, read)
@@ -115,7 +117,8 @@ class VolumeReader:
         class_name = claim_class(claim)
         if not class_name:
             return None
-        _note(read, "StorageClass", class_name)
+        if read is not None:
+            read.add(ObjectKey("StorageClass", "", class_name))
         storage_class = self._objects.storage_classes.get(class_name)
         if storage_class is None:
             return None
@@ -133,11 +136,7 @@ class VolumeReader:
 
 def may_count(volume: Volume) -> bool:
     """Whether a volume of this kind may be one that a CSI driver attaches."""
-    return (
-        volume.persistent_volume_claim is not None
-        or volume.ephemeral is not None
-        or in_tree_volume(volume) is not None
-    )
+    return volume.persistent_volume_claim is not None or attaches_unclaimed(volume)
 
 
 def _inline_volume(volume: Volume, *, has_csi_node: bool) -> tuple[str, str] | None:
@@ -150,8 +149,3 @@ def _inline_volume(volume: Volume, *, has_csi_node: bool) -> tuple[str, str] | N
         raise PluginError(
             f"converting volume({volume.name}) from inline to csi: {error}"
         ) from error
-
-
-def _note(read: set[ObjectKey] | None, kind: str, name: str, namespace: str = "") -> None:
-    if read is not None:
-        read.add(ObjectKey(kind, namespace, name))

@@ -58,7 +58,7 @@ class PodTopologySpread:
             concerns=self._constraints.are_any_for,
             filters=self._constraints.are_any_hard,
             scores=self._constraints.are_any_soft,
-            passes_all=_passes_all,
+            passes=_passes,
             final_scores=self._final_scores,
         )
 
@@ -180,7 +180,7 @@ class _Kind:
         self.soft: SoftConstraints | None = None
 
 
-def _passes_all(state: CycleState) -> bool:
+def _passes(state: CycleState, pod: PodInfo) -> bool:
     return _filter_state(state).passes_all()
 
 

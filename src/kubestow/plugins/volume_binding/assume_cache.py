@@ -24,12 +24,16 @@ Watcher = Callable[[ObjectMeta, T | None], None]
 
 
 class AssumeCache(Generic[T]):
-    """A store of volumes or claims with an overlay of decided objects."""
+    """A store of volumes or claims with an overlay of decided objects.
+
+    `version` grows whenever what it shows may have changed.
+    """
 
     def __init__(self, store: ObjectStore[T], resource: str) -> None:
         """`resource` is the plural that error texts use."""
         self._store = store
         self._resource = resource
+        self.version = 0
         self._assumed: dict[tuple[str, str], T] = {}
         self._watchers: list[Watcher[T]] = []
         store.subscribe(self._after_change)
@@ -41,6 +45,8 @@ class AssumeCache(Generic[T]):
 
     def shown(self, stored: T) -> T:
         """What the cache shows in place of an object of the store."""
+        if not self._assumed:
+            return stored
         assumed = self._assumed.get(_key(stored.metadata))
         if assumed is not None and _version(assumed) == _version(stored):
             return assumed
@@ -97,6 +103,7 @@ class AssumeCache(Generic[T]):
         self._notify(changed.metadata, None if new is None else self.shown(new))
 
     def _notify(self, meta: ObjectMeta, shown: T | None) -> None:
+        self.version += 1
         for watcher in self._watchers:
             watcher(meta, shown)
 

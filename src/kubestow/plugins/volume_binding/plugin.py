@@ -1,6 +1,6 @@
 """The VolumeBinding plugin: the extension points and the state between them (spec 07 §2)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import ClassVar, Final, NamedTuple
 
@@ -48,12 +48,17 @@ class PodClaims(NamedTuple):
 
 
 class _Attempt:
-    """What is kept from PreFilter on; all simulations of the attempt share it (spec 07 §8)."""
+    """What is kept from PreFilter on; all simulations of the attempt share it (spec 07 §8).
 
-    __slots__ = ("all_bound", "reservations", "search")
+    `bound_version` is the version of the claims at which all claims of the pod were bound; -1 if
+    they were not.
+    """
 
-    def __init__(self, search: VolumeSearch | None) -> None:
+    __slots__ = ("all_bound", "bound_version", "reservations", "search")
+
+    def __init__(self, search: VolumeSearch | None, bound_version: int = -1) -> None:
         self.search = search
+        self.bound_version = bound_version
         self.all_bound = False
         self.reservations: dict[str, Reservation] = {}
 
@@ -61,17 +66,18 @@ class _Attempt:
 class VolumeBinding:
     name: ClassVar[str] = "VolumeBinding"
     args_type: ClassVar[type[PluginArgs] | None] = VolumeBindingArgs
-    # Which volumes a node reaches does not depend on the pods on it. With local disks the work is
-    # done node by node.
-    reuse: ClassVar[Reuse] = Reuse(
-        filter=Reads.NODE,
-        score=Reads.PODS,
-        pod=PodReads.SPEC,
-        unless=PodInfo.mounts_storage,
-        per_node=True,
-    )
 
     def __init__(self, args: VolumeBindingArgs | None, handle: Handle) -> None:
+        # Which volumes a node reaches does not depend on the pods on it. With local disks the work
+        # is done node by node.
+        self.reuse = Reuse(
+            filter=Reads.NODE,
+            score=Reads.PODS,
+            pod=PodReads.SPEC,
+            unless=PodInfo.mounts_storage,
+            passes=self._passes_everywhere,
+            per_node=True,
+        )
         args = args or VolumeBindingArgs()
         if args.bind_timeout_seconds < 0:
             raise ConfigError("invalid BindTimeoutSeconds, should not be a negative value")
@@ -108,7 +114,7 @@ class VolumeBinding:
     # --- filtering ---
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        volumes = list(_claim_volumes(pod.pod))
+        volumes = _claim_volumes(pod.pod)
         if not volumes:
             state.write(self.name, _Attempt(None))
             return Status.skip()
@@ -116,12 +122,17 @@ class VolumeBinding:
             reason = self._why_unusable(pod.pod, volume, name)
             if reason:
                 return Status.unresolvable(reason)
-        claims = self._claims_of(pod.pod)
+        claims = self._claims_of(pod.pod, volumes)
         if claims.immediate:
             return Status.unresolvable(UNBOUND_IMMEDIATE)
         search = VolumeSearch(claims.bound, claims.delayed, self._sources)
-        state.write(self.name, _Attempt(search))
+        bound_version = -1 if claims.delayed else self._claims.version
+        state.write(self.name, _Attempt(search, bound_version))
         return None
+
+    def _passes_everywhere(self, state: CycleState, pod: PodInfo) -> bool:
+        search = self._attempt(state).search
+        return search is None or search.passes_everywhere()
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         search = self._attempt(state).search
@@ -153,10 +164,16 @@ class VolumeBinding:
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
         attempt = self._attempt(state)
-        plan = None if attempt.search is None else attempt.search.plan_for(node_name)
-        attempt.all_bound = plan is None or self._are_all_bound(pod.pod)
-        if plan is None or attempt.all_bound:
+        search = attempt.search
+        plan = None if search is None else search.plan_for(node_name)
+        if (
+            plan is None
+            or attempt.bound_version == self._claims.version
+            or self._are_all_bound(pod.pod)
+        ):
+            attempt.all_bound = True
             return None
+        attempt.all_bound = False
         try:
             attempt.reservations[node_name] = self._binder.reserve(plan, node_name)
         except PluginError as error:
@@ -228,10 +245,10 @@ class VolumeBinding:
             return f'persistentvolumeclaim "{name}" is being deleted'
         return ownership_error(pod, claim) if volume.ephemeral is not None else ""
 
-    def _claims_of(self, pod: Pod) -> PodClaims:
+    def _claims_of(self, pod: Pod, volumes: Sequence[tuple[Volume, str]]) -> PodClaims:
         """The pod's claims with pending decisions (spec 07 §2.3, step B); raises PluginError."""
         claims = PodClaims([], [], [])
-        for volume, name in _claim_volumes(pod):
+        for volume, name in volumes:
             claim = self._claim(pod, volume, name)
             if is_fully_bound(claim):
                 claims.bound.append(claim)
@@ -262,12 +279,14 @@ class VolumeBinding:
             return False
 
 
-def _claim_volumes(pod: Pod) -> Iterator[tuple[Volume, str]]:
+def _claim_volumes(pod: Pod) -> list[tuple[Volume, str]]:
     """The volumes that refer to a claim, each with the claim's name."""
+    found: list[tuple[Volume, str]] = []
     for volume in pod.spec.volumes:
         name = claim_name(pod, volume)
         if name is not None:
-            yield volume, name
+            found.append((volume, name))
+    return found
 
 
 def _curve_of(args: VolumeBindingArgs, *, is_on: bool) -> UtilizationCurve | None:

@@ -50,6 +50,7 @@ REASONS: Final = {
 }
 
 _NOT_FILTERED: Final = -(2**62)
+_NOTHING_FILTERED: Final[IntArray] = np.zeros(0, np.int64)
 
 
 class VolumeSources(NamedTuple):
@@ -72,9 +73,13 @@ class VolumeSearch:
     ) -> None:
         self._sources = sources
         self._errors = StatusCodes()
-        volumes = (sources.volumes.get("", claim.spec.volume_name) for claim in bound)
-        # None: the volume does not exist.
-        self._bound = [None if volume is None else affinity_of(volume) for volume in volumes]
+        # Of the volumes that not every node reaches. None: the volume does not exist.
+        self._bound: list[VolumeAffinity | None] = []
+        for claim in bound:
+            volume = sources.volumes.get("", claim.spec.volume_name)
+            affinity = None if volume is None else affinity_of(volume)
+            if affinity is None or not affinity.is_anywhere:
+                self._bound.append(affinity)
         self._delayed: DelayedClaims | None = None
         self._delayed_error = 0
         if delayed:
@@ -85,11 +90,19 @@ class VolumeSearch:
                 nothing_to_bind=int(Failure.NOTHING_TO_BIND),
             )
             self._delayed_error = self._error_code(self._delayed.error)
+        self._passes_everywhere = False
         self._snapshot: Snapshot | None = None
-        self._verdicts: IntArray = np.zeros(0, np.int64)
+        self._verdicts: IntArray = _NOTHING_FILTERED
+
+    def passes_everywhere(self) -> bool:
+        """Whether every node passes; all of them are filtered by this, if so."""
+        self._passes_everywhere = not self._bound and self._delayed is None
+        return self._passes_everywhere
 
     def codes(self, nodes: Nodes) -> IntArray | None:
         """int64[node]: the sum of its failures, below 0 for an error; None if all nodes pass."""
+        if self.passes_everywhere():
+            return None
         codes = self._check_bound(nodes)
         if self._delayed is not None:
             delayed = self._delayed.codes(nodes, error_code=self._delayed_error)
@@ -106,6 +119,8 @@ class VolumeSearch:
 
     def plan_for(self, node_name: str) -> VolumePlan | None:
         """The plan for a node; None if it was not filtered or did not pass."""
+        if self._passes_everywhere:
+            return NOTHING_TO_DO
         snapshot = self._snapshot
         row = None if snapshot is None else snapshot.row_of(node_name)
         if snapshot is None or row is None or self._verdicts[row] != 0:
@@ -123,8 +138,6 @@ class VolumeSearch:
         """Like `codes`, for the bound claims alone: up to the first that fails."""
         codes: IntArray | None = None
         for affinity in self._bound:
-            if affinity is not None and affinity.is_anywhere:
-                continue
             if codes is None:
                 codes = np.zeros(len(nodes), np.int64)
             passing = codes == 0

@@ -50,7 +50,7 @@ def limits(*, nodes: int, history: int) -> Mapping[str, int]:
         "engine.equivalence.records.Records._frames": frames,
         "engine.equivalence.records.Records._records": records,
         "framework.faults.FaultLog._logged": LOGGED_FAULTS_MAX,
-        "index.devices.inventory.PublishedDevice.matches": MATCHES_MAX,
+        "index.devices.inventory.DeviceContent.matches": MATCHES_MAX,
         "index.devices.per_node.NodeSlots._by_name": numbered,
         "index.devices.per_node.NodeSlots._nodes": numbered,
         "index.topology.counts.TopologyCounts._keys": KEYS_MAX,

@@ -70,6 +70,7 @@ class OwnerController(ABC):
         self._owned: dict[str, dict[Key, StoredObject]] = {}
         self._orphans: dict[str, dict[Key, StoredObject]] = {}
         self._controller_uid: dict[Key, str] = {}
+        self._owner_keys: set[Key] = set()
         self._dirty: dict[Key, None] = {}
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._faults = Faults(name)
@@ -83,7 +84,9 @@ class OwnerController(ABC):
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        dependents = self.cluster.watch(self.dependents, wakes=self._is_urgent)
+        dependents = self.cluster.watch(
+            self.dependents, concerns=self._concerns, wakes=self._is_urgent
+        )
         followed = (self.owners, *self._others)
         group = self._group = WatchGroup(
             (*(self.cluster.watch(one) for one in followed), dependents)
@@ -102,13 +105,15 @@ class OwnerController(ABC):
             for timer in self._timers.values():
                 timer.cancel()
 
+    def _concerns(self, _: WatchEvent) -> bool:
+        """Whether dependents are followed: not while there is no owner."""
+        return self.cluster.has_any(self.owners)
+
     def _is_urgent(self, event: WatchEvent) -> bool:
         """Whether the event of a dependent may make an owner dirty."""
         reference = controller_reference(event.document)
-        if reference is not None:
-            return reference.get("kind") == self.owners.kind
-        # One without a controller may be adopted, if there is an owner.
-        return any(True for _ in self.cluster.objects_of(self.owners))
+        # One without a controller may be adopted.
+        return reference is None or reference.get("kind") == self.owners.kind
 
     def _reconcile_one(self, key: Key, group: WatchGroup) -> None:
         self._handle_events(group.events_nowait())
@@ -154,20 +159,38 @@ class OwnerController(ABC):
     def _handle_events(self, events: Iterable[WatchEvent]) -> None:
         for event in events:
             if event.stored.resource is self.owners:
-                self._dirty[event.stored.key] = None
-                if event.type == "DELETED":
-                    self._faults.succeeded(event.stored)
+                self._handle_owner(event)
             elif event.stored.resource is self.dependents:
-                try:
-                    self._handle_dependent(event)
-                except Exception as error:
-                    # Its next event is another try; the other dependents are not affected.
-                    self._faults.failed(event.stored, error)
-                else:
-                    self._faults.succeeded(event.stored)
+                self._guard_dependent(event)
             else:
                 for owner in self.cluster.objects_of(self.owners):
                     self._dirty[owner.key] = None
+
+    def _handle_owner(self, event: WatchEvent) -> None:
+        key = event.stored.key
+        self._dirty[key] = None
+        had_any = bool(self._owner_keys)
+        if event.type == "DELETED":
+            self._faults.succeeded(event.stored)
+            self._owner_keys.discard(key)
+            if not self._owner_keys:
+                # What happens to dependents from here on is not followed.
+                for followed in (self._owned, self._orphans, self._controller_uid):
+                    followed.clear()
+            return
+        self._owner_keys.add(key)
+        if not had_any:
+            for stored in self.cluster.objects_of(self.dependents):
+                self._guard_dependent(WatchEvent("ADDED", stored))
+
+    def _guard_dependent(self, event: WatchEvent) -> None:
+        try:
+            self._handle_dependent(event)
+        except Exception as error:
+            # Its next event is another try; the other dependents are not affected.
+            self._faults.failed(event.stored, error)
+        else:
+            self._faults.succeeded(event.stored)
 
     def _handle_dependent(self, event: WatchEvent) -> None:
         stored = event.stored

@@ -172,7 +172,7 @@ class ScenarioRun:
         )
 
     async def run(self, variant: str = "") -> RunResult:
-        with garbage.settled():
+        with garbage.settled(garbage.SIMULATION_THRESHOLDS):
             async with self._cluster.running():
                 await self._play()
                 return self._result(variant)

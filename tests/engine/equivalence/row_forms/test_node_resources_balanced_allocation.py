@@ -1,10 +1,20 @@
 """The form for one node gives the score of the array form, for any number of resources."""
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubestow.api.pod_info import PodInfo
+from kubestow.api.resources import Resources
+from kubestow.cache.node_info import NodeInfo
 from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs, ResourceSpec
-from kubestow.engine.equivalence.row_forms.node_resources_balanced_allocation import score_form
+from kubestow.engine.equivalence.row_forms.amounts import load_readers
+from kubestow.engine.equivalence.row_forms.node_resources_balanced_allocation import (
+    balance_of_any,
+    balance_of_cpu_and_memory,
+    score_form,
+)
 from kubestow.framework.cycle_state import CycleState
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
@@ -30,3 +40,18 @@ def test_one_node_scores_as_among_all(count: int) -> None:
     plugin.pre_score(state, pod, nodes_of(snapshot))
     (among_all,) = plugin.score(state, pod, nodes_of(snapshot)).tolist()
     assert score_form(plugin, state)(info) == among_all
+
+
+amounts = st.integers(0, 2**40) | st.integers(0, 8) | st.just(2**63 - 1)
+
+
+@given(cpu=st.tuples(amounts, amounts, amounts), memory=st.tuples(amounts, amounts, amounts))
+def test_the_default_resources_score_as_any_others(
+    cpu: tuple[int, int, int], memory: tuple[int, int, int]
+) -> None:
+    info = NodeInfo("n")
+    info.allocatable = Resources(milli_cpu=cpu[0], memory=memory[0])
+    info.requested = Resources(milli_cpu=cpu[1], memory=memory[1])
+    requests, weights = np.array([cpu[2], memory[2]]), np.array([1, 1])
+    of_any = balance_of_any(load_readers(NAMES[:2], requests, weights, non_zero=False))
+    assert balance_of_cpu_and_memory(cpu[2], memory[2])(info) == of_any(info)

@@ -2,8 +2,11 @@
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
-from kubestow.engine.equivalence.row_forms.amounts import NodeLoad, loads_reader
+from kubestow.api.resources import CPU, MEMORY
+from kubestow.cache.node_info import NodeInfo
+from kubestow.engine.equivalence.row_forms.amounts import LoadReader, load_readers
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.framework.profile import RowFunction
@@ -12,47 +15,64 @@ from kubestow.plugins.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
 )
 
+_MOST: Final = float(MAX_NODE_SCORE)
+# One share alone is always even.
+_ALONE: Final = HALF_SCORE + HALF_SCORE // 2
+
 
 def score_form(plugin: NodeResourcesBalancedAllocation, state: CycleState) -> RowFunction:
     names, amounts, weights = plugin.scored_request(state)
-    loads_on = loads_reader(names, amounts, weights, non_zero=False)
-    return lambda info: balance_score(loads_on(info))
+    if names == (CPU, MEMORY):
+        return balance_of_cpu_and_memory(*amounts.ravel().tolist())
+    return balance_of_any(load_readers(names, amounts, weights, non_zero=False))
 
 
-def balance_score(loads: Sequence[NodeLoad]) -> int:
-    if len(loads) < 2:
-        return HALF_SCORE + HALF_SCORE // 2
-    if len(loads) == 2:
-        return _score_of_two(*loads)
-    after: list[float] = []
-    before: list[float] = []
-    for allocatable, used, request, _ in loads:
-        # Both become floats before they are divided, as in an array.
-        whole = float(allocatable)
-        after.append(min(float(used + request) / whole, 1.0))
-        before.append(min(float(used) / whole, 1.0))
-    return _score(_deviation(after), _deviation(before))
+def balance_of_any(readers: Sequence[LoadReader]) -> RowFunction:
+    def score(info: NodeInfo) -> int:
+        after: list[float] = []
+        before: list[float] = []
+        for read, request, _ in readers:
+            allocatable, used = read(info)
+            if allocatable:
+                # A whole number divided by a float becomes a float first, as in an array.
+                whole = float(allocatable)
+                after.append(min((used + request) / whole, 1.0))
+                before.append(min(used / whole, 1.0))
+        if len(after) < 2:
+            return _ALONE
+        even_after, even_before = 1 - _deviation(after), 1 - _deviation(before)
+        return (int(even_after * _MOST) - int(even_before * _MOST) + 3 * HALF_SCORE) // 2
+
+    return score
 
 
-def _score_of_two(one: NodeLoad, other: NodeLoad) -> int:
-    """The same without lists: by default there are cpu and memory."""
-    allocatable, used, request, _ = one
-    allocatable_2, used_2, request_2, _ = other
-    whole, whole_2 = float(allocatable), float(allocatable_2)
-    # A whole number divided by a float becomes a float first.
-    after = min((used + request) / whole, 1.0) - min((used_2 + request_2) / whole_2, 1.0)
-    before = min(used / whole, 1.0) - min(used_2 / whole_2, 1.0)
-    return _score(abs(after / 2), abs(before / 2))
+def balance_of_cpu_and_memory(cpu_request: int, memory_request: int) -> RowFunction:
+    """The same without loops, for the resources that are the default."""
+
+    def score(info: NodeInfo) -> int:
+        allocatable, used = info.allocatable, info.requested
+        if not (allocatable.milli_cpu and allocatable.memory):
+            return _ALONE
+        cpu, cpu_used = float(allocatable.milli_cpu), used.milli_cpu
+        memory, memory_used = float(allocatable.memory), used.memory
+        cpu_before, cpu_after = cpu_used / cpu, (cpu_used + cpu_request) / cpu
+        memory_before, memory_after = memory_used / memory, (memory_used + memory_request) / memory
+        # Faster than four calls of `min`.
+        cpu_before = cpu_before if cpu_before < 1.0 else 1.0
+        cpu_after = cpu_after if cpu_after < 1.0 else 1.0
+        memory_before = memory_before if memory_before < 1.0 else 1.0
+        memory_after = memory_after if memory_after < 1.0 else 1.0
+        even_before = 1 - abs((cpu_before - memory_before) / 2)
+        even_after = 1 - abs((cpu_after - memory_after) / 2)
+        return (int(even_after * _MOST) - int(even_before * _MOST) + 3 * HALF_SCORE) // 2
+
+    return score
 
 
 def _deviation(shares: Sequence[float]) -> float:
     # Operations in the order of the array form: the last bit may change the truncated result.
+    if len(shares) == 2:
+        return abs((shares[0] - shares[1]) / 2)
     mean = sum(shares[1:], shares[0]) / len(shares)
     squares = [(share - mean) * (share - mean) for share in shares]
     return math.sqrt(sum(squares[1:], squares[0]) / len(shares))
-
-
-def _score(after: float, before: float) -> int:
-    """Of the deviations with the pod and without it."""
-    most = float(MAX_NODE_SCORE)
-    return (int((1 - after) * most) - int((1 - before) * most) + 3 * HALF_SCORE) // 2
