@@ -6,7 +6,7 @@ Not here: the extension points one by one (`framework.plugin`), helpers for test
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import BoolArray, IntArray
+from kubestow.arrays import BoolArray, IntArray, NarrowArray
 from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import PluginArgs
@@ -40,6 +40,7 @@ __all__ = [
     "Handle",
     "Hint",
     "IntArray",
+    "NarrowArray",
     "Node",
     "NodeFilter",
     "NodeScore",

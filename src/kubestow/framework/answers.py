@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntArray
+from kubestow.arrays import IntArray, NarrowArray
 from kubestow.errors import WrongAnswerError
 from kubestow.framework.plugin import PostFilterResult, PreFilterResult, PreFlight, Restriction
 from kubestow.framework.profile import MAX_INT64
@@ -122,6 +122,15 @@ def array_answer(answer: object, plugin: str, what: str, count: int) -> IntArray
     if dtype.kind in "bi" or (dtype.kind == "u" and dtype.itemsize < _INT64.itemsize):
         return array.astype(np.int64)
     raise _wrong_array(plugin, f"{what} of type {dtype}", count)
+
+
+def codes_answer(answer: object, plugin: str, count: int) -> NarrowArray:
+    """Codes as they are, if they are signed: nothing is added up."""
+    if type(answer) is np.ndarray:
+        array = cast(Any, answer)
+        if array.dtype.kind == "i" and array.shape == (count,):
+            return array
+    return array_answer(answer, plugin, "codes", count)
 
 
 def _wrong_array(plugin: str, got: str, count: int) -> WrongAnswerError:

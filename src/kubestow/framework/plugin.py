@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checka
 from kubestow.api.group import Group
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntArray
+from kubestow.arrays import IntArray, NarrowArray
 from kubestow.cache.trial import SnapshotTrial
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
@@ -117,7 +117,7 @@ class PreFilterExtensions(Protocol):
 
 @runtime_checkable
 class FilterPlugin(Protocol):
-    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None: ...
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> NarrowArray | None: ...
 
     def filter_status(self, state: CycleState, code: int) -> Status: ...
 

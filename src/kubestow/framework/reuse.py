@@ -14,7 +14,11 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import IntArray
 from kubestow.framework.cycle_state import CycleState
+from kubestow.index.nodes import Nodes
+
+FinalScores = Callable[[CycleState, PodInfo, Nodes], IntArray | None]
 
 
 class Reads(IntEnum):
@@ -46,6 +50,8 @@ class Reuse(NamedTuple):
     pod            what of the pod both read
     concerns       pods that the plugin has to be asked about, checked for each pod. All others it
                    leaves alone: they skip its Filter and its Score
+    filters        of these, the pods whose PreFilter does not skip the Filter; None: all
+    scores         of these, the pods whose PreScore does not skip the Score; None: all
     unless         pods whose answers are not reused: they depend on more than that and the node,
                    such as claims. The result is kept for pods that are equal in what `pod` says
                    until `version` changes
@@ -57,6 +63,8 @@ class Reuse(NamedTuple):
                    not called
     scores_zero    attempts in which the normalised score of every node is 0. The plugin is then not
                    called to score
+    final_scores   what PreScore, Score and the normalisation come to, in one call; None where
+                   PreScore skips the Score
     per_node       the work is done node by node, so nodes that an earlier filter rejected are left
                    out
     """
@@ -65,11 +73,14 @@ class Reuse(NamedTuple):
     score: Reads | None = None
     pod: PodReads = PodReads.ALL
     concerns: Callable[[PodInfo], bool] | None = None
+    filters: Callable[[PodInfo], bool] | None = None
+    scores: Callable[[PodInfo], bool] | None = None
     unless: Callable[[PodInfo], bool] | None = None
     version: Callable[[], Hashable] | None = None
     ignores_pods: Condition | None = None
     passes: Condition | None = None
     scores_zero: Condition | None = None
+    final_scores: FinalScores | None = None
     per_node: bool = False
 
 

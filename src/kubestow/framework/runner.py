@@ -17,6 +17,7 @@ from kubestow.arrays import ALL_ROWS, IntArray, NarrowArray, Rows
 from kubestow.errors import PluginError
 from kubestow.framework.answers import (
     array_answer,
+    codes_answer,
     no_answer,
     permit_answer,
     post_filter_answer,
@@ -49,6 +50,7 @@ from kubestow.framework.plugin import (
     Restriction,
 )
 from kubestow.framework.profile import FilterStep, Profile, ScoreStep, plugin_name
+from kubestow.framework.reuse import FinalScores
 from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import Nodes, SimulatedNode
 
@@ -224,12 +226,12 @@ def run_filters(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes)
 
 def filter_of(
     plugin: FilterPlugin, name: str, state: CycleState, pod: PodInfo, nodes: Nodes
-) -> IntArray | None:
+) -> NarrowArray | None:
     """One plugin's codes, one per node; FilterError when it fails."""
     try:
         result = plugin.filter(state, pod, nodes)
         if result is not None:
-            result = array_answer(result, name, "codes", len(nodes))
+            result = codes_answer(result, name, len(nodes))
     except BaseException as error:  # A fault in one plugin must not stop the scheduler.
         status = fault_status(error, name, FILTER)
         state.sampler.plugin_ended(name, FILTER, status)
@@ -468,6 +470,27 @@ def normalize_of(step: ScoreStep, state: CycleState, pod: PodInfo, raw: IntArray
         raise failed from error
     state.sampler.plugin_ended(step.name, NORMALIZE)
     return scores
+
+
+def final_scores_of(
+    step: ScoreStep,
+    final_scores: FinalScores,
+    state: CycleState,
+    pod: PodInfo,
+    nodes: Nodes,
+) -> IntArray | None:
+    """One plugin's scores as they enter the total; None if PreScore leaves it out."""
+    try:
+        answer = final_scores(state, pod, nodes)
+        if answer is not None:
+            answer = array_answer(answer, step.name, "scores", len(nodes))
+    except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+        fault = fault_error(error, step.name, SCORE)
+        failed = _score_error("running Score plugins", step.name, fault)
+        state.sampler.plugin_ended(step.name, SCORE, failed.status)
+        raise failed from error
+    state.sampler.plugin_ended(step.name, SCORE)
+    return answer
 
 
 def _score_error(prefix: str, name: str, error: Exception) -> ScoreError:

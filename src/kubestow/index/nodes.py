@@ -34,9 +34,10 @@ class Nodes:
         self._columns = snapshot.columns
 
     def __len__(self) -> int:
-        if isinstance(self.rows, slice):
-            return len(range(*self.rows.indices(len(self.snapshot))))
-        return len(self.rows)
+        rows = self.rows
+        if isinstance(rows, slice):
+            return len(range(*rows.indices(len(self.snapshot.names))))
+        return len(rows)
 
     def subset(self, positions: npt.NDArray[np.intp]) -> "Nodes":
         """The nodes at these positions of the view."""

@@ -43,7 +43,7 @@ from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.profile import FilterStep, ScoreStep
 from kubestow.framework.reuse import NO_REUSE, Reads, Reuse
 from kubestow.framework.status import Status
-from kubestow.index.nodes import nodes_of
+from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.plugins.registry import REGISTRY
 from kubestow.testing import make_handle, make_node, make_pod
 
@@ -783,3 +783,71 @@ def test_a_record_that_failed_to_catch_up_is_not_used_again() -> None:
     plain.decide(cache, new_pod(0, 3))
     pod = new_pod(0, 4)
     assert describe(reusing.decide(cache, pod)) == describe(plain.decide(cache, pod))
+
+
+class Quick:
+    """Passes all nodes, and scores them by their position: plainly, or in one call."""
+
+    name = "Quick"
+    args_type = None
+
+    def __init__(self, args: object, handle: object) -> None:
+        self.calls: list[str] = []
+        self.fails = False
+        self.reuse = Reuse(
+            filter=Reads.PODS,
+            score=Reads.PODS,
+            concerns=lambda pod: True,
+            passes=self._passes,
+            final_scores=self._final_scores,
+        )
+
+    def pre_filter(self, state: Any, pod: PodInfo, nodes: Nodes) -> None:
+        self.calls.append("pre_filter")
+
+    def filter(self, state: Any, pod: PodInfo, nodes: Nodes) -> None:
+        self.calls.append("filter")
+
+    def filter_status(self, state: Any, code: int) -> Status:
+        raise AssertionError("it rejects no node")
+
+    def pre_score(self, state: Any, pod: PodInfo, nodes: Nodes) -> None:
+        self.calls.append("pre_score")
+
+    def score(self, state: Any, pod: PodInfo, nodes: Nodes) -> Any:
+        self.calls.append("score")
+        return np.arange(len(nodes)) + 5
+
+    def normalize(self, state: Any, pod: PodInfo, scores: Any) -> Any:
+        self.calls.append("normalize")
+        return scores - 5
+
+    def _passes(self, state: Any, pod: PodInfo) -> bool:
+        self.calls.append("passes")
+        return True
+
+    def _final_scores(self, state: Any, pod: PodInfo, nodes: Nodes) -> Any:
+        self.calls.append("final_scores")
+        if self.fails:
+            raise ValueError("not today")
+        return np.arange(len(nodes))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_plugin_is_asked_in_fewer_calls_where_it_declares_them(fails: bool) -> None:
+    cache = Cache()
+    for number in range(4):
+        cache.add_node(make_node(f"node-{number}", cpu="64", pods=1000))
+    reusing = Side(reuses_answers=True, extra=[Quick])
+    plain = Side(reuses_answers=False, extra=[Quick])
+    for number in range(3):
+        pod = new_pod(0, number)
+        assert describe(reusing.decide(cache, pod)) == describe(plain.decide(cache, pod))
+    quick: Any = reusing.profile.plugins[Quick.name]
+    quick.calls.clear()
+    quick.fails = fails
+    decision = reusing.decide(cache, new_pod(0, 3))
+    calls = list(quick.calls)
+    assert describe(decision) == describe(plain.decide(cache, new_pod(0, 3)))
+    asked_plainly = ["pre_filter", "filter", "pre_score", "score", "normalize"]
+    assert calls == ["pre_filter", "passes", "final_scores", *(asked_plainly if fails else [])]

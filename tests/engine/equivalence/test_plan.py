@@ -52,3 +52,27 @@ def test_versions_are_those_of_plugins_that_may_be_reused() -> None:
     assert [value for _, value in plan.versions()] == [1]
     versions["A"] = 3
     assert [value for _, value in plan.versions()] == [3]
+
+
+@pytest.mark.parametrize(
+    ("declared", "skips"),
+    [
+        pytest.param({}, (False, False), id="concerned"),
+        pytest.param({"filters": lambda pod: False}, (True, False), id="by-its-score-alone"),
+        pytest.param({"scores": lambda pod: False}, (False, True), id="by-its-filter-alone"),
+        pytest.param({"concerns": lambda pod: False}, (True, True), id="unconcerned"),
+    ],
+)
+def test_skipped(declared: dict[str, Any], skips: tuple[bool, bool]) -> None:
+    reuse = Reuse(**{"filter": Reads.PODS, "score": Reads.PODS, "concerns": bool, **declared})
+    other = Reuse(Reads.PODS, Reads.PODS, concerns=lambda pod: True)
+    plan = ReusePlan(
+        make_profile(
+            make_plugin("A", **FILTER, **SCORE, reuse=other),
+            make_plugin("B", **FILTER, **SCORE, reuse=reuse),
+        )
+    )
+    skipped = plan.skipped(POD)
+    assert ("B" in skipped.filter, "B" in skipped.score) == skips
+    assert "A" not in skipped.filter | skipped.score
+    assert plan.skipped(POD) is skipped

@@ -24,6 +24,7 @@ from kubestow.index.topology import domains, ledger
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import EVERY_NODE, DomainColumn, Eligibility
 from kubestow.index.topology.measures import NO_PODS, Exposure, InAll, PodSet, Pull, WeightedSets
+from kubestow.index.topology.reading import pods as pods_reading
 from kubestow.index.topology.what_if import DomainCounts
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.snapshots import make_snapshot
@@ -217,8 +218,11 @@ def check_sums(
     found = sums.values.take(column.ids).tolist()
     assert found == [0 if value is None else per_value[value] for value in values]
     assert sums.total == sum(per_value.values())
+    assert sums.highest() == max(0, *per_value.values()) if per_value else sums.highest() == 0
+    occupied = [value is not None and per_value[value] > 0 for value in values]
+    assert (sums.vacant().take(column.ids) == 0).tolist() == occupied
     if per_value:
-        assert column.lowest(sums.values) == min(per_value.values())
+        assert sums.lowest(column) == min(per_value.values())
 
 
 def domain_of(node: Node, key: str, eligibility: Eligibility) -> str | None:
@@ -364,6 +368,24 @@ def test_columns_and_tallies_used_last_are_kept(
     counts = TopologyCounts.at(cluster.snapshot)
     counts.pods(MEASURES[2])
     assert tally is not counts.pods(MEASURES[1])
+
+
+def test_tallies_that_are_read_without_a_look_up_count_as_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ledger, "TALLIES_MAX", 2)
+    counts = TopologyCounts.at(make_snapshot([make_node("n1", labels={"zone": "z1"})]))
+    reading = pods_reading("zone", MEASURES[1])
+    reading.refresh(counts)
+    tally = reading.tally
+    for measure in (*MEASURES[2:], *MEASURES[2:]):
+        counts.pods(measure)
+        reading.refresh(counts)
+    assert reading.tally is tally
+    for measure in (*MEASURES[2:], *MEASURES[2:]):
+        counts.pods(measure)
+    reading.refresh(counts)
+    assert reading.tally is not tally
 
 
 def test_topology_keys_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

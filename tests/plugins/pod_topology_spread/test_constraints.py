@@ -1,6 +1,7 @@
 """Which constraints a pod has (spec 06 §6.3.2), and the default selector (spec 01 §14)."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from kubestow.api.labels import EVERYTHING, NOTHING, Selector, parse_label_selector
 from kubestow.api.meta import LabelSelector, ObjectMeta, OwnerReference
 from kubestow.api.pod import Pod, TopologySpreadConstraint
+from kubestow.api.pod_info import PodInfo
 from kubestow.api.workload import (
     ReplicaSet,
     ReplicaSetSpec,
@@ -19,13 +21,19 @@ from kubestow.api.workload import (
 )
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.plugin_args import PodTopologySpreadArgs
+from kubestow.framework.cycle_state import CycleState
+from kubestow.index.nodes import nodes_of
+from kubestow.plugins.pod_topology_spread import PodTopologySpread
+from kubestow.plugins.pod_topology_spread import plugin as plugin_module
 from kubestow.plugins.pod_topology_spread.constraints import (
     HARD,
     SOFT,
     Constraint,
     Constraints,
 )
-from kubestow.testing.builders import make_pod
+from kubestow.testing import make_handle
+from kubestow.testing.builders import make_node, make_pod
+from kubestow.testing.snapshots import make_snapshot
 from kubestow.testing.topology import make_selector, make_spread
 
 
@@ -233,3 +241,52 @@ def own(given: TopologySpreadConstraint) -> Constraint:
 
 def parsed(*requirements: str) -> Selector:
     return parse_label_selector(make_selector(*requirements))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "are_alike"),
+    [
+        pytest.param({}, {}, True, id="equal"),
+        pytest.param(
+            {}, {"labels": {"v": "1", "app": "db"}}, True, id="labels-that-no-constraint-names"
+        ),
+        pytest.param({}, {"labels": {"v": "2"}}, False, id="labels-that-a-constraint-names"),
+        pytest.param({}, {"namespace": "other"}, False, id="namespace"),
+        pytest.param({}, {"node_selector": {"pool": "p"}}, False, id="node-selector"),
+        pytest.param(
+            {}, {"spread": [make_spread("rack", match_label_keys=["v"])]}, False, id="key"
+        ),
+        pytest.param(
+            {"spread": []}, {"spread": [], "labels": {"app": "db"}}, True, id="no-default"
+        ),
+        pytest.param({"spread": []}, {"spread": [], "labels": WEB}, False, id="default"),
+    ],
+)
+def test_kinds(one: dict[str, Any], other: dict[str, Any], are_alike: bool) -> None:
+    subject = constraints(objects())
+    usual = {
+        "namespace": "ns",
+        "labels": {"v": "1"},
+        "spread": [make_spread("zone", match_label_keys=["v"])],
+    }
+    first, second = (
+        subject.kind_of(PodInfo(make_pod(**{**usual, **given}))) for given in (one, other)
+    )
+    assert (first == second) is are_alike
+
+
+def test_nothing_is_kept_of_long_constraints() -> None:
+    long = make_spread("k" * 20_000)
+    assert constraints().kind_of(PodInfo(make_pod(spread=[long]))) is None
+
+
+def test_constraints_are_kept_for_a_limited_number_of_kinds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(plugin_module, "KINDS_MAX", 2)
+    snapshot = make_snapshot([make_node("n1", labels={"zone": "z1"})])
+    plugin = PodTopologySpread(PodTopologySpreadArgs(), make_handle(snapshot=snapshot))
+    for key in ("a", "b", "c", "d"):
+        pod = PodInfo(make_pod(spread=[make_spread(key)]))
+        plugin.pre_filter(CycleState(), pod, nodes_of(snapshot))
+        assert len(plugin._kinds) <= 2

@@ -7,17 +7,20 @@ from kubestow.framework.plugin import PreFilterPlugin, PreScorePlugin
 from kubestow.framework.profile import FilterStep, Profile, ScoreStep
 
 
-class AskedSteps(NamedTuple):
-    """The steps to run in an attempt, in the order of the profile.
+class Skipped(NamedTuple):
+    """The plugins whose Filter, and whose Score, have nothing to say about a pod."""
 
-    skipped   plugins that have nothing to say about the pod
-    """
+    filter: frozenset[str]
+    score: frozenset[str]
+
+
+class AskedSteps(NamedTuple):
+    """The steps to run in an attempt, in the order of the profile."""
 
     pre_filter: list[tuple[str, PreFilterPlugin]]
     filter: list[FilterStep]
     pre_score: list[tuple[str, PreScorePlugin]]
     score: list[ScoreStep]
-    skipped: frozenset[str]
 
 
 def asked_steps(
@@ -26,30 +29,31 @@ def asked_steps(
     is_prepared: Callable[[str], bool],
     is_filter_kept: Callable[[FilterStep], bool],
     is_score_kept: Callable[[ScoreStep], bool],
-    skipped: frozenset[str],
+    skipped: Skipped,
 ) -> AskedSteps:
     """The steps of a profile less those that are kept. A prepared plugin has run its PreFilter and
-    PreScore."""
+    PreScore; one that gives final scores needs no PreScore."""
+    scores = [
+        step
+        for step in profile.score_steps
+        if step.name not in skipped.score and not is_score_kept(step)
+    ]
+    final = {step.name for step in scores if step.reuse.final_scores is not None}
     return AskedSteps(
         [
             (name, plugin)
             for name, plugin in profile.pre_filter_steps
-            if name not in skipped and not is_prepared(name)
+            if name not in skipped.filter and not is_prepared(name)
         ],
         [
             step
             for step in profile.filter_steps
-            if step.name not in skipped and not is_filter_kept(step)
+            if step.name not in skipped.filter and not is_filter_kept(step)
         ],
         [
             (name, plugin)
             for name, plugin in profile.pre_score_steps
-            if name not in skipped and not is_prepared(name)
+            if name not in skipped.score and name not in final and not is_prepared(name)
         ],
-        [
-            step
-            for step in profile.score_steps
-            if step.name not in skipped and not is_score_kept(step)
-        ],
-        skipped,
+        scores,
     )

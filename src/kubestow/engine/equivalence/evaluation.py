@@ -6,10 +6,17 @@ import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray, Rows
+from kubestow.engine.equivalence.asked import Skipped
 from kubestow.engine.equivalence.frame_record import FrameRecord, NormalizedScore
 from kubestow.engine.equivalence.preparation import ask_pre_score
 from kubestow.engine.equivalence.record import Record
-from kubestow.engine.equivalence.verdicts import FallBackToPlain, checked, merged, override
+from kubestow.engine.equivalence.verdicts import (
+    FallBackToPlain,
+    checked,
+    merged,
+    override,
+    verdicts_of,
+)
 from kubestow.engine.evaluation import PlainEvaluation
 from kubestow.errors import BudgetSpentError, SetAsideError
 from kubestow.framework.cycle_state import CycleState
@@ -27,6 +34,7 @@ from kubestow.framework.runner import (
     Verdicts,
     code_of_one,
     filter_of,
+    final_scores_of,
     normalize_of,
     pre_filter_of,
     run_filters_on_one,
@@ -54,22 +62,22 @@ class Kept:
         "steps",
     )
 
-    def __init__(self, frame: FrameRecord, record: Record | None, skipped: frozenset[str]) -> None:
+    def __init__(self, frame: FrameRecord, record: Record | None, skipped: Skipped) -> None:
         self.frame = frame
         self.record = record
         self.skipped = skipped
         self.steps = frame.asked(skipped, has_record=record is not None)
         states = [frame.state] if record is None else [frame.state, record.state]
-        self.skip_filter = skipped.union(*(state.skip_filter for state in states))
-        self.skip_score = skipped.union(*(state.skip_score for state in states))
+        self.skip_filter = skipped.filter.union(*(state.skip_filter for state in states))
+        self.skip_score = skipped.score.union(*(state.skip_score for state in states))
         self.filters = [step for step in self.steps.filter if step.name not in self.skip_filter]
         self.outcome = UNRESTRICTED
         if frame.restriction is not None:
             plugin_name, restriction = frame.restriction
             self.outcome = PreFilterOutcome(restriction.node_names, None, (plugin_name,))
 
-    def is_of(self, frame: FrameRecord, record: Record | None, skipped: frozenset[str]) -> bool:
-        return self.frame is frame and self.record is record and self.skipped == skipped
+    def is_of(self, frame: FrameRecord, record: Record | None, skipped: Skipped) -> bool:
+        return self.frame is frame and self.record is record and self.skipped is skipped
 
     def state(self) -> CycleState:
         """The state of an attempt, with what the plugins of the frame and the record stored."""
@@ -210,26 +218,30 @@ class ReusingEvaluation:
         if not self._filters:
             return self._kept_verdicts(rows)
         frame, record = self._fresh()
-        are_some_rejected = bool(
-            frame.rejected_count or (record is not None and record.rejected_count)
-        )
-        failed_by, codes = self._kept_verdicts(rows)
-        failed_by, codes = failed_by.astype(np.int64), codes.astype(np.int64)
+        has_rejected = frame.rejected_count or (record is not None and record.rejected_count)
+        verdicts = self._kept_verdicts(rows)
         nodes = nodes_of(frame.snapshot, rows)
         for step in self._filters:
             # Only where no earlier filter has rejected the node already.
             positions = None
-            if step.reuse.per_node and are_some_rejected:
+            if step.reuse.per_node and has_rejected:
+                failed_by = verdicts.failed_by
                 positions = np.flatnonzero((failed_by == PASSED) | (failed_by > step.filter_index))
             asked = nodes if positions is None else nodes.subset(positions)
             try:
                 found = filter_of(step.plugin, step.name, self.state, self._pod, asked)
             except FilterError as error:
                 raise FallBackToPlain from error
-            if found is not None:
-                are_some_rejected = True
-                override(failed_by, codes, found, step.filter_index, positions)
-        return Verdicts(failed_by, codes)
+            if found is None:
+                continue
+            if positions is None:
+                more = verdicts_of(found, step.filter_index, verdicts.failed_by.dtype)
+                verdicts = merged(verdicts, more) if has_rejected else more
+            else:
+                verdicts = Verdicts(verdicts.failed_by.copy(), verdicts.codes.astype(np.int64))
+                override(*verdicts, found, step.filter_index, positions)
+            has_rejected = True
+        return verdicts
 
     def _kept_verdicts(self, rows: Rows) -> Verdicts:
         """The verdicts that are kept; of a slice, the kept arrays themselves where possible."""
@@ -272,9 +284,16 @@ class ReusingEvaluation:
     def _add_asked(self, total: IntArray, nodes: Nodes) -> None:
         state = self.state
         for step in self._steps.score:
-            if step.name not in state.skip_score and not self._holds(step.reuse.scores_zero):
+            if step.name in state.skip_score or self._holds(step.reuse.scores_zero):
+                continue
+            if step.reuse.final_scores is not None:
+                scores = final_scores_of(step, step.reuse.final_scores, state, self._pod, nodes)
+                if scores is None:
+                    continue
+            else:
                 raw = score_of(step, state, self._pod, nodes)
-                total += checked(normalize_of(step, state, self._pod, raw)) * step.weight
+                scores = normalize_of(step, state, self._pod, raw)
+            total += checked(scores) * step.weight
 
     def _parts(self, rows: Rows) -> tuple[PluginScores, ...]:
         """Every plugin's part, by asking all of them; none if one fails now."""

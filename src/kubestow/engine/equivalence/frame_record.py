@@ -19,7 +19,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import ALL_ROWS, IntArray, IntpArray, NarrowArray, Rows, narrowed, put
 from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
-from kubestow.engine.equivalence.asked import AskedSteps, asked_steps
+from kubestow.engine.equivalence.asked import AskedSteps, Skipped, asked_steps
 from kubestow.engine.equivalence.plan import ReusePlan, Versions
 from kubestow.engine.equivalence.verdicts import (
     add_scores,
@@ -76,7 +76,7 @@ class FrameRecord(Follower):
         self._node_count = len(snapshot)
         self._versions: Versions = plan.versions()
         self._has_many_statuses = False
-        self._asked: dict[tuple[frozenset[str], bool], AskedSteps] = {}
+        self._asked: dict[tuple[Skipped, bool], AskedSteps] = {}
         self._filters = [
             step
             for step in self.profile.filter_steps
@@ -151,7 +151,7 @@ class FrameRecord(Follower):
         # A normalised score that reads pods is asked for: any placed pod may change all of it.
         return step.name in self.reused and (step.normalizer is None or self._keeps_score(step))
 
-    def asked(self, skipped: frozenset[str], *, has_record: bool) -> AskedSteps:
+    def asked(self, skipped: Skipped, *, has_record: bool) -> AskedSteps:
         """The steps of an attempt that has this frame, and maybe a record."""
         key = skipped, has_record
         found = self._asked.get(key)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable
 
 from kubestow.api.pod_info import PodInfo
+from kubestow.engine.equivalence.asked import Skipped
 from kubestow.framework.profile import Profile
 from kubestow.framework.reuse import NO_REUSE, PodReads, Reuse, reuse_of
 
@@ -26,10 +27,15 @@ class ReusePlan:
         self._conditions = [
             (name, reuse.unless) for name, reuse in declared.items() if reuse.unless is not None
         ]
+        concerning = {name: reuse for name, reuse in declared.items() if reuse.concerns is not None}
+        self._concerning = list(concerning)
+        # Two bits for each: whether its Filter, and whether its Score, is to be asked.
         self._concerns = [
-            (name, reuse.concerns) for name, reuse in declared.items() if reuse.concerns is not None
+            (1 << 2 * number, reuse.concerns, reuse.filters, reuse.scores)
+            for number, reuse in enumerate(concerning.values())
+            if reuse.concerns is not None
         ]
-        self._concerning = frozenset(name for name, _ in self._concerns)
+        self._skipped: dict[int, Skipped] = {}
         # Plugins that read the same objects may give the same function.
         versions = [reuse.version for reuse in declared.values() if reuse.version is not None]
         self._versions = list(dict.fromkeys(versions))
@@ -48,12 +54,23 @@ class ReusePlan:
             [name for name, is_excepted in self._conditions if is_excepted(pod)]
         )
 
-    def unconcerned(self, pod: PodInfo) -> frozenset[str]:
-        """The plugins that leave this pod alone, of those that may."""
-        found = self._concerning
-        for name, concerns in self._concerns:
+    def skipped(self, pod: PodInfo) -> Skipped:
+        """The plugins that leave this pod alone, of those that may: one object for each set."""
+        asked = 0
+        for bit, concerns, filters, scores in self._concerns:
             if concerns(pod):
-                found = found - {name}
+                if filters is None or filters(pod):
+                    asked |= bit
+                if scores is None or scores(pod):
+                    asked |= bit << 1
+        return self._skipped.get(asked) or self._find_skipped(asked)
+
+    def _find_skipped(self, asked: int) -> Skipped:
+        names = self._concerning
+        found = self._skipped[asked] = Skipped(
+            frozenset([name for number, name in enumerate(names) if not asked >> 2 * number & 1]),
+            frozenset([name for number, name in enumerate(names) if not asked >> 2 * number & 2]),
+        )
         return found
 
 

@@ -196,7 +196,7 @@ class Records:
         return account.take(build_record(frame, pod, self._timer))
 
     def _kept(self, place: _Place, frame: FrameRecord, record: Record | None, pod: PodInfo) -> Kept:
-        skipped = place.plan.unconcerned(pod)
+        skipped = place.plan.skipped(pod)
         kept = place.kept
         if kept is None or not kept.is_of(frame, record, skipped):
             kept = place.kept = Kept(frame, record, skipped)

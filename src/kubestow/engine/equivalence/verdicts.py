@@ -42,10 +42,20 @@ def all_passing(count: int) -> Verdicts:
     return Verdicts(np.full(count, PASSED, np.int64), np.zeros(count, np.int64))
 
 
+def verdicts_of(
+    codes: NarrowArray, index: int, index_dtype: np.dtype[np.signedinteger[Any]]
+) -> Verdicts:
+    """The verdicts of one filter alone; `index_dtype` is of `index_type`."""
+    failed_by = (codes != 0).astype(index_dtype)
+    failed_by *= index - PASSED
+    failed_by += PASSED
+    return Verdicts(failed_by, codes)
+
+
 def override(
     failed_by: NarrowArray,
     codes: NarrowArray,
-    found: IntArray,
+    found: NarrowArray,
     index: int,
     positions: IntpArray | None = None,
 ) -> None:

@@ -6,6 +6,7 @@ recorded for them.
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -13,7 +14,6 @@ import numpy as np
 from kubestow.api.node import Node
 from kubestow.api.pod_info import PodClass
 from kubestow.cache.change_log import Depends
-from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.nodes import nodes_of
@@ -37,17 +37,21 @@ KEYS_MAX: Final = 64
 
 
 class TopologyCounts(Follower):
-    """The counts of one snapshot. Get them with `at`, in every step of a cycle that needs them."""
+    """The counts of one snapshot. Get them with `at`, in every step of a cycle that needs them.
+
+    edition   another object whenever rows move, or some node has other labels
+    """
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(snapshot.log, Depends.PODS)
         self._snapshot = snapshot
+        self.edition = object()
         # The Node objects as last read: many updates of a node change neither labels nor taints.
         self._nodes: list[Node] = list(snapshot.nodes)
         self._label_keys = snapshot.derived(LabelKeys)
         self._keys: OrderedDict[str, TopologyKey] = OrderedDict()
-        self._pods = PodLedger(_class_counts)
-        self._live_pods = PodLedger(_live_class_counts)
+        self._pods = PodLedger(attrgetter("class_counts"))
+        self._live_pods = PodLedger(attrgetter("live_class_counts"))
         self._terms = TermLedger()
         self._ledgers = (self._pods, self._live_pods, self._terms)
 
@@ -100,6 +104,7 @@ class TopologyCounts(Follower):
     # --- following the snapshot ---
 
     def rows_moved(self, sources: Sources | None) -> None:
+        self.edition = object()
         if sources is None:
             self._read_all()
             return
@@ -125,6 +130,7 @@ class TopologyCounts(Follower):
         changed = [row for row in dict.fromkeys(rows) if self._is_changed(row, nodes[row])]
         if not changed:
             return
+        self.edition = object()
         indices: DomainIds = np.array(changed, np.intp)
         view = nodes_of(self._snapshot, indices)
         for topology in self._keys.values():
@@ -132,8 +138,9 @@ class TopologyCounts(Follower):
 
     def pods_changed(self, rows: Iterable[int]) -> None:
         infos = self._snapshot.node_infos
+        ledgers = [ledger for ledger in self._ledgers if ledger.is_open]
         for row in dict.fromkeys(rows):
-            for ledger in self._ledgers:
+            for ledger in ledgers:
                 ledger.update(row, infos[row])
 
     def _is_changed(self, row: int, node: Node) -> bool:
@@ -145,11 +152,3 @@ class TopologyCounts(Follower):
             or node.spec.taints != old.spec.taints
             or node.metadata.name != old.metadata.name
         )
-
-
-def _class_counts(info: NodeInfo) -> dict[PodClass, int]:
-    return info.class_counts
-
-
-def _live_class_counts(info: NodeInfo) -> dict[PodClass, int]:
-    return info.live_class_counts

@@ -36,10 +36,13 @@ from kubestow.index.taint_match import untolerated
 
 # Not IdArray: NumPy would widen narrower numbers in every gather.
 DomainIds = npt.NDArray[np.intp]
+ByteArray = npt.NDArray[np.uint8]
 
 ABSENT: Final = 0  # The row is in no domain: it lacks the label, or does not count.
 EMPTY: Final = 1  # The value "", numbered whether a node has it or not (see `Eligibility`).
 _FIRST_FREE: Final = 2
+
+VACANT: Final = 255
 
 # Per key. The least recently used is dropped; making one again costs a pass over the nodes.
 VARIANTS_MAX: Final = 128
@@ -109,20 +112,22 @@ class RowCounts:
         if sums is None:
             sums = DomainSums(column, self.rows)
             if column.is_kept:
+                sums.is_kept = True
                 self._sums[column] = column.counts[self] = sums
         return sums
 
     def add(self, row: int, amount: int) -> None:
         self.rows[row] += amount
         for column, sums in self._sums.items():
-            sums.add(int(column.ids[row]), amount)
+            sums.add(column.ids.item(row), amount)
 
     def forget(self, column: "DomainColumn") -> None:
-        del self._sums[column]
+        self._sums.pop(column).is_kept = False
 
     def detach(self) -> None:
         """Leave all columns, so that they no longer keep sums for these counts."""
-        for column in self._sums:
+        for column, sums in self._sums.items():
+            sums.is_kept = False
             del column.counts[self]
         self._sums.clear()
 
@@ -130,10 +135,11 @@ class RowCounts:
 class DomainSums:
     """Counts per row, summed per domain of one column. `total` leaves out rows in no domain.
 
-    values   int64[domain]
+    values    int64[domain]
+    is_kept   whether it is still kept up to date
     """
 
-    __slots__ = ("total", "values")
+    __slots__ = ("_highest", "_lowest", "_vacant", "is_kept", "total", "values")
 
     def __init__(self, column: "DomainColumn", rows: IntArray) -> None:
         # Weights are summed as doubles, exact for any number of pods that fits a cluster.
@@ -141,14 +147,52 @@ class DomainSums:
         self.values: IntArray = values.astype(np.int64)
         self.values[ABSENT] = 0
         self.total = int(self.values.sum())
+        self.is_kept = False
+        # None until they are read: one changed sum seldom changes them.
+        self._highest: int | None = None
+        self._lowest: int | None = None
+        self._vacant: ByteArray | None = None
+
+    def vacant(self) -> ByteArray:
+        """uint8[domain]: VACANT where nothing is counted, else 0. Read-only for the caller."""
+        if self._vacant is None:
+            self._vacant = vacancies(self.values)
+        return self._vacant
+
+    def highest(self) -> int:
+        """The largest value; a number that no row has counts as 0."""
+        if self._highest is None:
+            self._highest = int(np.maximum.reduce(self.values))
+        return self._highest
+
+    def lowest(self, column: "DomainColumn") -> int:
+        """The smallest value of a domain that has rows; there must be one. `column` is its own."""
+        if self._lowest is None:
+            self._lowest = column.lowest(self.values)
+        return self._lowest
 
     def add(self, domain: int, amount: int) -> None:
-        if domain != ABSENT:
-            self.values[domain] += amount
-            self.total += amount
+        if domain == ABSENT:
+            return
+        before = self.values.item(domain)
+        after = before + amount
+        self.values[domain] = after
+        self.total += amount
+        highest = self._highest
+        if highest is not None and (after > highest or before == highest):
+            self._highest = after if after > highest else None
+        if before == self._lowest or (self._lowest is not None and after < self._lowest):
+            self._lowest = None
+        if self._vacant is not None:
+            self._vacant[domain] = 0 if after > 0 else VACANT
+
+    def domains_changed(self) -> None:
+        """A domain got its first row, or lost its last."""
+        self._lowest = None
 
     def grow(self, capacity: int) -> None:
         self.values = _grown(self.values, capacity)
+        self._vacant = None
 
 
 class DomainColumn:
@@ -210,7 +254,7 @@ class DomainColumn:
         """The smallest value of a domain that has rows; there must be one."""
         if self._registered is None:
             self._registered = _as_slice(np.flatnonzero(self.populations[EMPTY:]) + EMPTY)
-        return int(values[self._registered].min())
+        return int(np.minimum.reduce(values[self._registered]))
 
     def _populate(self, domain: int, change: int) -> None:
         before = int(self.populations[domain])
@@ -219,6 +263,8 @@ class DomainColumn:
         if domain != ABSENT and (before == 0 or after == 0):
             self.domain_count += 1 if before == 0 else -1
             self._registered = None
+            for sums in self.counts.values():
+                sums.domains_changed()
 
 
 class TopologyKey:
@@ -340,6 +386,11 @@ def gathered(values: npt.NDArray[np.int64], source: npt.NDArray[np.intp]) -> npt
     moved = values[source]
     moved[source < 0] = 0
     return moved
+
+
+def vacancies(values: IntArray) -> ByteArray:
+    """VACANT where nothing is counted, else 0."""
+    return (values <= 0) * np.uint8(VACANT)
 
 
 def _grown(values: npt.NDArray[np.int64], capacity: int) -> npt.NDArray[np.int64]:

@@ -10,6 +10,7 @@ Not here: domains (`domains`), when a row is compared (`counts`), particular mea
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
@@ -45,14 +46,18 @@ SELECTING_MAX: Final = 4096
 
 
 class Tally(RowCounts, Generic[T]):
-    """One count over a ledger. `weights` has what counts, and how much."""
+    """One count over a ledger. `weights` has what counts, and how much.
 
-    __slots__ = ("measure", "weights")
+    `is_used` is set by those that read it without a look-up, so that it is not taken for unused.
+    """
+
+    __slots__ = ("is_used", "measure", "weights")
 
     def __init__(self, measure: Measure[T], row_count: int) -> None:
         super().__init__(np.zeros(row_count, np.int64))
         self.measure = measure
         self.weights: dict[T, int] = {}
+        self.is_used = False
 
 
 class Page(Generic[T]):
@@ -70,7 +75,7 @@ class Ledger(Generic[T]):
 
     def __init__(self, read: Callable[[NodeInfo], Mapping[T, int]]) -> None:
         self._read = read
-        self._is_open = False
+        self.is_open = False
         # The pages of rows that hold something, or did.
         self._pages: dict[int, Page[T]] = {}
         self._row_count = 0
@@ -85,8 +90,8 @@ class Ledger(Generic[T]):
 
     def open(self, snapshot: Snapshot) -> None:
         """Read all rows at the first call."""
-        if not self._is_open:
-            self._is_open = True
+        if not self.is_open:
+            self.is_open = True
             self.reset(snapshot)
 
     def tally(self, measure: Measure[T]) -> Tally[T]:
@@ -104,14 +109,14 @@ class Ledger(Generic[T]):
         self._size += measure.size
         by_rows = TALLY_ROWS_MAX // max(self._row_count, 1)
         most = min(TALLIES_MAX, max(by_rows, TALLIES_FEW))
+        tally.is_used = True  # It must not go while others make room for it.
         while len(self._tallies) > most or (self._size > SETS_MAX and len(self._tallies) > 1):
             self._drop_oldest()
+        tally.is_used = False
         return tally
 
     def update(self, row: int, info: NodeInfo) -> None:
-        """Make the row's page, and all tallies, show what the node holds now."""
-        if not self._is_open:
-            return
+        """Make the row's page, and all tallies, show what the node holds now; it must be open."""
         page, now = self._pages.get(row), self._read(info)
         if page is None:
             if not now:
@@ -121,12 +126,13 @@ class Ledger(Generic[T]):
         if before == now:
             return
         page.amounts = dict(now)
-        changes = [
-            (item, amount - before.get(item, 0))
-            for item, amount in now.items()
-            if before.get(item) != amount
-        ]
-        new_count = sum([item not in self._holders for item, _ in changes])
+        changes: list[tuple[T, int]] = []
+        new_count = 0
+        for item, amount in now.items():
+            change = amount - before.get(item, 0)
+            if change:
+                changes.append((item, change))
+                new_count += item not in self._holders
         if new_count * len(self._tallies) > WEIGHED_AT_ONCE_MAX:
             # A pod with thousands of terms: cheaper to count again what is still read.
             while self._tallies:
@@ -143,7 +149,7 @@ class Ledger(Generic[T]):
 
         Columns have to be replaced as well: sums per domain are not changed here.
         """
-        if not self._is_open:
+        if not self.is_open:
             return
         # A row may be deleted, and a node that is listed twice may have a second one now.
         before, self._pages = self._pages, {}
@@ -171,7 +177,7 @@ class Ledger(Generic[T]):
 
     def reset(self, snapshot: Snapshot) -> None:
         """Forget everything and read all rows again; tallies stay, sums as in `reorder`."""
-        if not self._is_open:
+        if not self.is_open:
             return
         for item in list(self._holders):
             self._retire(item)
@@ -283,6 +289,10 @@ class Ledger(Generic[T]):
 
     def _drop_oldest(self) -> None:
         measure, tally = self._tallies.popitem(last=False)
+        while tally.is_used:  # Once round at most.
+            tally.is_used = False
+            self._tallies[measure] = tally
+            measure, tally = self._tallies.popitem(last=False)
         self._size -= measure.size
         for item in tally.weights:
             self._tallies_of[item].remove(tally)
@@ -335,7 +345,7 @@ class TermLedger(Ledger[OwnedTerm]):
     """Terms on every row. Terms that require a label are matched only with pods that have it."""
 
     def __init__(self) -> None:
-        super().__init__(_term_counts)
+        super().__init__(attrgetter("term_counts"))
         # The terms that have an owner, with the items that are about each.
         self._owned: dict[AffinityTerm, dict[OwnedTerm, None]] = {}
         self._anchored: dict[Anchor | None, dict[AffinityTerm, None]] = {}
@@ -421,7 +431,3 @@ def _differences(weights: Mapping[T, int], others: Mapping[T, int]) -> dict[T, i
     differences = {item: weight - others.get(item, 0) for item, weight in weights.items()}
     differences |= {item: -weight for item, weight in others.items() if item not in weights}
     return {item: weight for item, weight in differences.items() if weight}
-
-
-def _term_counts(info: NodeInfo) -> Mapping[OwnedTerm, int]:
-    return info.term_counts

@@ -4,8 +4,16 @@ An attempt may simulate pods added to or removed from a node (nominated pods, pr
 changes its own copy of the counts, made at the first change; the shared counts stay as they are.
 """
 
+import numpy as np
+
 from kubestow.arrays import IntArray, Rows
-from kubestow.index.topology.domains import ABSENT, DomainColumn
+from kubestow.index.topology.domains import (
+    ABSENT,
+    ByteArray,
+    DomainColumn,
+    DomainSums,
+    vacancies,
+)
 
 
 class DomainCounts:
@@ -15,19 +23,56 @@ class DomainCounts:
     counted: the same one, or none where the node does not count (spec 06 §6.3.5).
     """
 
-    __slots__ = ("_is_shared", "column", "counted", "values")
+    __slots__ = ("_is_shared", "_sums", "column", "counted", "values")
 
     def __init__(
-        self, values: IntArray, column: DomainColumn, counted: DomainColumn | None = None
+        self,
+        values: DomainSums | IntArray,
+        column: DomainColumn,
+        counted: DomainColumn | None = None,
     ) -> None:
-        self.values = values
+        """`values` are not changed: the first change makes a copy."""
         self.column = column
         self.counted = column if counted is None else counted
+        self._sums: DomainSums | None = None
+        if isinstance(values, DomainSums):
+            self._sums, values = values, values.values
+        self.values = values
         self._is_shared = True
+
+    def highest(self) -> int:
+        """The largest count, or 0."""
+        if self._sums is not None:
+            return self._sums.highest()
+        return int(np.maximum.reduce(self.values, initial=0))
+
+    def lowest(self) -> int:
+        """The smallest count of a domain in which pods are counted; there must be one."""
+        if self._sums is not None:
+            return self._sums.lowest(self.counted)
+        return self.counted.lowest(self.values)
+
+    def is_empty(self) -> bool:
+        """Whether no domain has a count; none is negative unless a simulation makes it so."""
+        return not (self.values.any() if self._sums is None else self._sums.total)
+
+    def is_everywhere(self) -> bool:
+        """Whether every node is in a domain with a count."""
+        column = self.column
+        return not column.populations.item(ABSENT) and self.lowest() > 0
 
     def at(self, rows: Rows) -> IntArray:
         """int64[node]: what is in the domain of each of these rows; 0 for rows in no domain."""
         return self.values.take(self.column.ids[rows])
+
+    def kept_vacant(self) -> ByteArray | None:
+        """uint8[domain]: VACANT where nothing is counted, else 0; None in a simulation."""
+        return None if self._sums is None else self._sums.vacant()
+
+    def vacant_at(self, rows: Rows) -> ByteArray:
+        """uint8[node]: VACANT where nothing is counted in the domain of a row, else 0."""
+        kept = self.kept_vacant()
+        return vacancies(self.at(rows)) if kept is None else kept.take(self.column.ids[rows])
 
     def add(self, row: int, amount: int) -> None:
         """Add the amount to the count of that row, in this attempt."""
@@ -37,8 +82,9 @@ class DomainCounts:
         if self._is_shared:
             self.values = self.values.copy()
             self._is_shared = False
+            self._sums = None
         self.values[domain] += amount
 
     def clone(self) -> "DomainCounts":
         self._is_shared = True
-        return DomainCounts(self.values, self.column, self.counted)
+        return DomainCounts(self._sums or self.values, self.column, self.counted)

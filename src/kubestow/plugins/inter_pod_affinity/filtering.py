@@ -7,12 +7,12 @@ from typing import Final, TypeVar
 import numpy as np
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import BoolArray, IntArray, Rows
+from kubestow.arrays import BoolArray, NarrowArray, Rows
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.index.topology.domains import ABSENT, DomainColumn
-from kubestow.index.topology.measures import Exposure, Pull
+from kubestow.index.topology.domains import ABSENT, VACANT, ByteArray, DomainColumn
+from kubestow.index.topology.reading import Reading
 from kubestow.index.topology.what_if import DomainCounts
 from kubestow.plugins.inter_pod_affinity.terms import RequiredTerms
 
@@ -26,15 +26,14 @@ STATUSES: Final = {
     NEAR: Status.unschedulable("node(s) didn't match pod anti-affinity rules"),
     FORBIDDEN: Status.unschedulable("node(s) didn't satisfy existing pods anti-affinity rules"),
 }
-_FORBIDS: Final = Pull(required_anti_affinity=1)
 
 
 class FilterState:
     """The three counts of an attempt, per topology key.
 
     near       pods that match all affinity terms of the incoming pod, by column of their keys
-    apart      matches of its anti-affinity terms, by key; without keys that no node has
-    forbidden  anti-affinity terms of other pods that select it
+    apart      matches of its anti-affinity terms, by key
+    forbidden  anti-affinity terms of other pods that select it, by key; without keys that have none
     """
 
     __slots__ = ("_apart", "_counts", "_forbidden", "_namespace_labels", "_near", "_pod", "_terms")
@@ -44,34 +43,61 @@ class FilterState:
         pod: PodInfo,
         *,
         terms: RequiredTerms,
+        forbidding: Iterable[Reading],
         namespace_labels: Mapping[str, str],
         counts: TopologyCounts,
     ) -> None:
+        """The readings must be fresh."""
         self._pod = pod
         self._terms = terms
         self._namespace_labels = namespace_labels
         self._counts = counts
-        self._near = _near_counts(terms, counts)
-        self._apart = _apart_counts(terms, counts)
-        self._forbidden = _forbidden_counts(pod, namespace_labels, counts)
+        # Keys that no node has share their column.
+        self._near: dict[DomainColumn, DomainCounts] = {}
+        self._apart: dict[str, DomainCounts] = {}
+        self._forbidden: dict[str, DomainCounts] = {}
+        for each in terms.near_readings:
+            self._near[each.column] = DomainCounts(each.sums, each.column)
+        for each in terms.apart_readings:
+            self._apart[each.key] = DomainCounts(each.sums, each.column)
+        for each in forbidding:
+            self._forbidden[each.key] = DomainCounts(each.sums, each.column)
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether no node can be excluded: neither by the pod's terms nor by those of others."""
-        return not self._near and not self._terms.apart and not self._forbidden
+    def passes_all(self) -> bool:
+        """Whether it is known, without a look at the nodes, that every node passes."""
+        if self._forbidden:
+            return False
+        return all([counts.is_empty() for counts in self._apart.values()]) and all(
+            [counts.is_everywhere() for counts in self._near.values()]
+        )
 
-    def codes(self, nodes: Nodes) -> IntArray | None:
-        """int64[node]: the first rule each node breaks; None if no node breaks any."""
+    def codes(self, nodes: Nodes) -> NarrowArray | None:
+        """int[node]: the first rule each node breaks; None if no node breaks any."""
         rows = nodes.rows
-        codes: IntArray | None = None
-        # From the last check to the first: where several fail, the code of the first one stays.
-        for counts in self._forbidden.values():
-            codes = _marked(codes, counts.at(rows) > 0, FORBIDDEN)
-        for counts in self._apart.values():
-            codes = _marked(codes, counts.at(rows) > 0, NEAR)
+        # One less than the code, so that a node that passes has the largest number.
+        found: list[ByteArray] = []
+        # Counts of one key are compared by domain, then read for all rows at once.
+        by_domain: dict[DomainColumn, ByteArray] = {}
+        for code, by_key in ((FORBIDDEN, self._forbidden), (NEAR, self._apart)):
+            for counts in by_key.values():
+                if counts.is_empty():
+                    continue
+                vacant, column = counts.kept_vacant(), counts.column
+                if vacant is None:
+                    found.append(counts.vacant_at(rows) | np.uint8(code - 1))
+                    continue
+                marked = vacant | np.uint8(code - 1)
+                other = by_domain.get(column)
+                by_domain[column] = marked if other is None else np.minimum(marked, other)
+        found += [marked.take(column.ids[rows]) for column, marked in by_domain.items()]
         if self._near:
-            codes = _marked(codes, self._is_far(rows), FAR)
-        return codes
+            found.append(~self._is_far(rows) * np.uint8(VACANT) | np.uint8(FAR - 1))
+        if not found:
+            return None
+        # Where several fail, the code of the first one stays.
+        codes = found[0] if len(found) == 1 else reduce(np.minimum, found)
+        codes += 1
+        return codes.view(np.int8)
 
     def is_forbidden(self, nodes: Nodes) -> BoolArray | None:
         """bool[node]: whether terms of other pods keep this one out; None if nowhere."""
@@ -86,10 +112,9 @@ class FilterState:
             for counts in self._near.values():
                 counts.add(row, amount)
         for key, measure in self._terms.apart:
-            counts = self._apart.get(key)
-            amount = 0 if counts is None else measure.weigh(pod_class) * sign
-            if counts is not None and amount:
-                counts.add(row, amount)
+            amount = measure.weigh(pod_class) * sign
+            if amount:
+                self._apart[key].add(row, amount)
         if other.has_required_anti_affinity:
             self._add_forbidden(other, row, sign)
 
@@ -111,7 +136,7 @@ class FilterState:
             # Spec 06 §6.2.6, bootstrap: the node only has to be in a domain of every key.
             return _any(counts.column.ids[rows] == ABSENT for counts in near)
         # A node without the label reads 0, so it is far as well.
-        return _any(counts.at(rows) <= 0 for counts in near)
+        return _any(counts.vacant_at(rows) != 0 for counts in near)
 
     def _may_be_first(self) -> bool:
         """Whether no pod matches the affinity terms yet, and the pod itself does.
@@ -119,8 +144,8 @@ class FilterState:
         What counts is that no domain has such a pod, not that no such pod runs: pods on nodes
         without the label do not count.
         """
-        has_some = any(counts.values.any() for counts in self._near.values())
-        return not has_some and bool(self._terms.near.weigh(self._pod.pod_class))
+        is_first = all([counts.is_empty() for counts in self._near.values()])
+        return is_first and bool(self._terms.near.weigh(self._pod.pod_class))
 
     def _add_forbidden(self, other: PodInfo, row: int, sign: int) -> None:
         pod_class = self._pod.pod_class
@@ -134,50 +159,27 @@ class FilterState:
             self._forbidden[key].add(row, sign)
 
 
-def _near_counts(terms: RequiredTerms, counts: TopologyCounts) -> dict[DomainColumn, DomainCounts]:
-    if not terms.near_keys:
-        return {}
-    tally = counts.pods(terms.near)
-    # Keys that no node has share their column.
-    columns = dict.fromkeys(map(counts.column, terms.near_keys))
-    return {column: DomainCounts(tally.sums(column).values, column) for column in columns}
-
-
-def _apart_counts(terms: RequiredTerms, counts: TopologyCounts) -> dict[str, DomainCounts]:
-    apart: dict[str, DomainCounts] = {}
-    for key, measure in terms.apart:
-        if not counts.has_key(key):
-            continue  # No node is in a domain of it.
-        column = counts.column(key)
-        apart[key] = DomainCounts(counts.pods(measure).sums(column).values, column)
-    return apart
-
-
-def _forbidden_counts(
-    pod: PodInfo, namespace_labels: Mapping[str, str], counts: TopologyCounts
-) -> dict[str, DomainCounts]:
-    forbidden: dict[str, DomainCounts] = {}
-    terms = counts.terms
-    selecting = terms.selecting(pod.pod_class, namespace_labels)
-    if not selecting:
-        return forbidden
-    for key in terms.topology_keys("RequiredAntiAffinity"):
-        if not counts.has_key(key):
-            continue
-        tally = terms.tally(Exposure(selecting, key, _FORBIDS))
-        if tally.weights:
-            column = counts.column(key)
-            sums = tally.sums(column)
-            if sums.total:
-                forbidden[key] = DomainCounts(sums.values, column)
-    return forbidden
-
-
-def _marked(codes: IntArray | None, failed: BoolArray, code: int) -> IntArray | None:
-    """The codes, with this one where the check failed; None as long as no node fails."""
-    if not np.count_nonzero(failed):
-        return codes
-    return failed * np.int64(code) if codes is None else np.where(failed, code, codes)
+def filter_state(
+    pod: PodInfo,
+    *,
+    terms: RequiredTerms,
+    forbidding: Iterable[Reading],
+    namespace_labels: Mapping[str, str],
+    counts: TopologyCounts,
+) -> FilterState | None:
+    """None if no node can be excluded: neither by the pod's terms nor by those of others."""
+    found: list[Reading] = []
+    for reading in forbidding:
+        reading.refresh(counts)
+        if reading.sums.total:
+            found.append(reading)
+    if not found and not terms.near_readings and not terms.apart_readings:
+        return None
+    for reading in (*terms.near_readings, *terms.apart_readings):
+        reading.refresh(counts)
+    return FilterState(
+        pod, terms=terms, forbidding=found, namespace_labels=namespace_labels, counts=counts
+    )
 
 
 def _any(masks: Iterable[BoolArray]) -> BoolArray:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Final
 
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntArray
+from kubestow.arrays import IntArray, NarrowArray
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import InterPodAffinityArgs
 from kubestow.errors import PluginError
@@ -17,12 +17,13 @@ from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.plugins.inter_pod_affinity.filtering import STATUSES, FilterState
+from kubestow.plugins.inter_pod_affinity.existing import ExistingTerms, Exposed
+from kubestow.plugins.inter_pod_affinity.filtering import STATUSES, FilterState, filter_state
 from kubestow.plugins.inter_pod_affinity.hints import hint_for_node, hint_for_pod
 from kubestow.plugins.inter_pod_affinity.scoring import (
     DomainScores,
-    ExistingTerms,
     domain_scores,
+    hidden_scores,
     normalised,
     raw_scores,
 )
@@ -30,6 +31,7 @@ from kubestow.plugins.inter_pod_affinity.terms import TermResolver
 
 _PRE_FILTER: Final = "PreFilterInterPodAffinity"
 _PRE_SCORE: Final = "PreScoreInterPodAffinity"
+_EXPOSED: Final = "InterPodAffinity/exposed"
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
@@ -44,6 +46,8 @@ class InterPodAffinity:
             score=Reads.PODS,
             pod=PodReads.SPEC,
             concerns=self._has_affinity,
+            passes=_passes,
+            final_scores=self._final_scores,
         )
         self._namespaces = handle.objects.namespaces
         self._resolver = TermResolver(handle.objects.namespaces)
@@ -61,17 +65,19 @@ class InterPodAffinity:
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
         if _has_no_terms_anywhere(pod, nodes.snapshot):
             return Status.skip()
-        if pod.terms_error:
-            return Status.unresolvable(f"parsing pod: {pod.terms_error}")
-        filter_state = FilterState(
+        if pod.terms.error:
+            return Status.unresolvable(f"parsing pod: {pod.terms.error}")
+        counts, namespace_labels = TopologyCounts.at(nodes.snapshot), self._namespace_labels(pod)
+        found = filter_state(
             pod,
             terms=self._resolver.required(pod.terms),
-            namespace_labels=self._namespace_labels(pod),
-            counts=TopologyCounts.at(nodes.snapshot),
+            forbidding=self._exposed(state, pod, namespace_labels, counts).forbidding,
+            namespace_labels=namespace_labels,
+            counts=counts,
         )
-        if filter_state.is_idle:
+        if found is None:
             return Status.skip()
-        state.write(_PRE_FILTER, filter_state)
+        state.write(_PRE_FILTER, found)
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, row: int) -> None:
@@ -80,7 +86,7 @@ class InterPodAffinity:
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, row: int) -> None:
         filter_state_of(state).add(removed, row, -1)
 
-    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> NarrowArray | None:
         return filter_state_of(state).codes(nodes)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
@@ -89,25 +95,7 @@ class InterPodAffinity:
     # --- scoring ---
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        has_preferred = _has_preferred(pod.pod)
-        if _has_no_terms_anywhere(pod, nodes.snapshot) or (
-            self._ignores_existing and not has_preferred
-        ):
-            return Status.skip()
-        if pod.terms_error:
-            raise PluginError(f"failed to parse pod: {pod.terms_error}")
-        scores = domain_scores(
-            pod,
-            preferred=self._resolver.preferred(pod.terms) if has_preferred else (),
-            existing=self._existing,
-            namespace_labels=self._namespace_labels(pod),
-            counts=TopologyCounts.at(nodes.snapshot),
-        )
-        hidden = nodes.snapshot.hidden_terms
-        if hidden and has_preferred:
-            labels = self._namespace_labels(pod)
-            counts = TopologyCounts.at(nodes.snapshot)
-            scores += self._existing.hidden_scores(pod, labels, counts, hidden)
+        scores = self._domain_scores(state, pod, nodes)
         if not scores:
             return Status.skip()
         state.write(_PRE_SCORE, scores)
@@ -119,6 +107,45 @@ class InterPodAffinity:
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return normalised(scores)
+
+    def _final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+        scores = self._domain_scores(state, pod, nodes)
+        return self.normalize(state, pod, raw_scores(scores, nodes)) if scores else None
+
+    def _domain_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> list[DomainScores]:
+        """Empty if nothing scores."""
+        has_preferred = _has_preferred(pod.pod)
+        if _has_no_terms_anywhere(pod, nodes.snapshot) or (
+            self._ignores_existing and not has_preferred
+        ):
+            return []
+        if pod.terms.error:
+            raise PluginError(f"failed to parse pod: {pod.terms.error}")
+        counts, namespace_labels = TopologyCounts.at(nodes.snapshot), self._namespace_labels(pod)
+        scores = domain_scores(
+            self._resolver.preferred(pod.terms) if has_preferred else (),
+            self._exposed(state, pod, namespace_labels, counts).pulling,
+            counts,
+        )
+        hidden = nodes.snapshot.hidden_terms
+        if hidden and has_preferred:
+            scores += hidden_scores(self._existing, pod, namespace_labels, counts, hidden)
+        return scores
+
+    def _exposed(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        namespace_labels: Mapping[str, str],
+        counts: TopologyCounts,
+    ) -> Exposed:
+        """What the terms that select the pod come to, looked up once in an attempt."""
+        exposed = state.get(_EXPOSED)
+        if exposed is None:
+            selecting = counts.terms.selecting(pod.pod_class, namespace_labels)
+            exposed = self._existing.exposed(selecting)
+            state.write(_EXPOSED, exposed)
+        return exposed
 
     # --- reuse ---
 
@@ -149,6 +176,10 @@ def _has_preferred(pod: Pod) -> bool:
         return False
     near, apart = affinity.pod_affinity, affinity.pod_anti_affinity
     return bool((near and near.preferred) or (apart and apart.preferred))
+
+
+def _passes(state: CycleState, pod: PodInfo) -> bool:
+    return filter_state_of(state).passes_all()
 
 
 def filter_state_of(state: CycleState) -> FilterState:

@@ -13,6 +13,7 @@ from kubestow.api.pod_info import AffinityTerm, AffinityTerms, WeightedTerm
 from kubestow.api.workload import Namespace
 from kubestow.cache.objects import ObjectStore
 from kubestow.index.topology.measures import InAll, PodSet, WeightedSets
+from kubestow.index.topology.reading import Reading, pods
 
 # How many terms are kept: enough for all controllers with pods in the queue; beyond it, all are
 # dropped.
@@ -22,25 +23,27 @@ RESOLVED_MAX: Final = 16_384
 class RequiredTerms(NamedTuple):
     """The required terms of a pod. A pod near others must be near pods that match all of its terms.
 
-    `near_keys` are the topology keys of the affinity terms, each once. `apart` counts, per topology
-    key, how many anti-affinity terms select a pod.
+    `near_readings` are of the topology keys of the affinity terms, each once. `apart` counts, per
+    topology key, how many anti-affinity terms select a pod.
     """
 
     near: InAll
-    near_keys: tuple[str, ...]
+    near_readings: tuple[Reading, ...]
     apart: tuple[tuple[str, WeightedSets], ...]
+    apart_readings: tuple[Reading, ...]
 
 
 class TopologyPreference(NamedTuple):
     """The preferred terms of a pod for one topology key.
 
     `pull` weighs pods. `hits` is 0 only where no term matches: weights may add up to 0, and the
-    difference matters.
+    difference matters. `readings` are of the hits and of the pull.
     """
 
     topology_key: str
     pull: WeightedSets
     hits: WeightedSets
+    readings: tuple[Reading, Reading]
 
 
 class TermResolver:
@@ -63,10 +66,14 @@ class TermResolver:
         if resolved is None:
             near, apart = key
             self._term_count += 1 + len(near) + len(apart)
+            near_pods = InAll(tuple(self._pods(term) for term in near))
+            near_keys = dict.fromkeys(term.topology_key for term in near)
+            measures = tuple(self._by_key((term, 1) for term in apart).items())
             resolved = self._required[key] = RequiredTerms(
-                near=InAll(tuple(self._pods(term) for term in near)),
-                near_keys=tuple(dict.fromkeys(term.topology_key for term in near)),
-                apart=tuple(self._by_key((term, 1) for term in apart).items()),
+                near=near_pods,
+                near_readings=tuple(pods(key, near_pods) for key in near_keys),
+                apart=measures,
+                apart_readings=tuple(pods(key, measure) for key, measure in measures),
             )
         return resolved
 
@@ -82,7 +89,7 @@ class TermResolver:
                 *((entry.term, -entry.weight) for entry in apart),
             ]
             resolved = self._preferred[key] = tuple(
-                TopologyPreference(topology_key, pull, _hits(pull))
+                _preference(topology_key, pull)
                 for topology_key, pull in self._by_key(weighted).items()
             )
         return resolved
@@ -120,6 +127,11 @@ class TermResolver:
             self._names.clear()
             self._required.clear()
             self._preferred.clear()
+
+
+def _preference(key: str, pull: WeightedSets) -> TopologyPreference:
+    hits = _hits(pull)
+    return TopologyPreference(key, pull, hits, (pods(key, hits), pods(key, pull)))
 
 
 def _hits(pull: WeightedSets) -> WeightedSets:

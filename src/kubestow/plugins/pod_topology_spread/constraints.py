@@ -4,13 +4,19 @@ A pod has its own constraints or, if it has none at all, those of the profile, w
 of its services and its controller. Both kinds are brought into one form here.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Final, Literal, Protocol
 
 import msgspec
 
-from kubestow.api.labels import Selector, SelectorError, equality, parse_label_selector
+from kubestow.api.labels import (
+    EVERYTHING,
+    Selector,
+    SelectorError,
+    equality,
+    parse_label_selector,
+)
 from kubestow.api.node_selector import ANY_NODE
 from kubestow.api.pod import Pod, TopologySpreadConstraint
 from kubestow.api.pod_info import PodInfo
@@ -33,6 +39,10 @@ SYSTEM_DEFAULTS: Final = (
 
 # Measures of this many selectors are kept.
 MEASURES_MAX: Final = 8192
+
+# Nothing is kept for longer constraints or specs: any pod may have some.
+_LONG_TEXT: Final = 16 << 10
+_ENCODER: Final = msgspec.json.Encoder()
 
 _HONOR: Final = "Honor"
 _ADJECTIVES: Final = {HARD: "hard", SOFT: "soft"}
@@ -115,6 +125,41 @@ class Constraints:
         if pod.pod.spec.topology_spread_constraints:
             return True
         return bool(self._defaults) and not self._selectors.of(pod.pod).is_empty
+
+    def are_any_hard(self, pod: PodInfo) -> bool:
+        """Whether a pod that has constraints may have hard ones."""
+        return self._may_have(pod, HARD)
+
+    def are_any_soft(self, pod: PodInfo) -> bool:
+        """Whether a pod that has constraints may have soft ones."""
+        return self._may_have(pod, SOFT)
+
+    def _may_have(self, pod: PodInfo, action: WhenUnsatisfiable) -> bool:
+        given = pod.pod.spec.topology_spread_constraints or self._defaults_of[action]
+        for constraint in given:  # noqa: SIM110  A generator costs more than the comparison.
+            if constraint.when_unsatisfiable == action:
+                return True
+        return False
+
+    def kind_of(self, pod: PodInfo) -> Hashable | None:
+        """Equal for pods with the same constraints on the same nodes, their own or by default.
+
+        None if it is too long to be kept.
+        """
+        # The frame has what decides about nodes: node selector, node affinity, tolerations.
+        own, frame = pod.pod.spec.topology_spread_constraints, pod.shape.frame
+        if frame.size_bytes > _LONG_TEXT:
+            return None
+        if not own:
+            selector = self._selectors.of(pod.pod) if self._defaults else EVERYTHING
+            return pod.namespace, frame, selector
+        # Equal pods are decoded one by one: their texts are compared faster than their parts.
+        text = _ENCODER.encode(own)
+        if len(text) > _LONG_TEXT:
+            return None
+        keys = [key for given in own for key in given.match_label_keys]
+        values = tuple([pod.pod.metadata.labels.get(key) for key in keys]) if keys else ()
+        return pod.namespace, frame, text, values
 
     def of(self, pod: Pod, action: WhenUnsatisfiable) -> list[Constraint]:
         """The pod's constraints with that action, in order; raises PluginError if one is illegal.

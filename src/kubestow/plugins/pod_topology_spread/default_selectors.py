@@ -72,6 +72,8 @@ class DefaultSelectors:
     def __init__(self, objects: ClusterObjects) -> None:
         self._objects = objects
         self._namespaces: dict[str, NamespaceServices] = {}
+        # Of the last pod, which is asked about several times in an attempt.
+        self._last: tuple[Pod, tuple[Service, ...], ApiObject | None, Selector] | None = None
 
     def of(self, pod: Pod) -> Selector:
         """Empty (`is_empty`) if default constraints do not apply to the pod."""
@@ -81,7 +83,13 @@ class DefaultSelectors:
         listed = self._objects.services.list_namespace(namespace)
         if owner is None and not listed:
             return _EMPTY
-        services = self._services(namespace, listed)
+        last = self._last
+        if last is None or last[0] is not pod or last[1] is not listed or last[2] is not owner:
+            selector = self._selector(pod, owner, self._services(namespace, listed))
+            last = self._last = pod, listed, owner, selector
+        return last[3]
+
+    def _selector(self, pod: Pod, owner: ApiObject | None, services: NamespaceServices) -> Selector:
         selecting = services.selecting(pod.metadata.labels)
         if owner is None and not selecting:
             return _EMPTY

@@ -1,16 +1,17 @@
 """Which nodes would make the spread of pods too uneven (spec 06 §6.3.5, §6.3.6)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntArray, Rows
+from kubestow.arrays import NarrowArray, Rows
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import ABSENT
+from kubestow.index.topology.reading import live_pods
 from kubestow.index.topology.what_if import DomainCounts
 from kubestow.plugins.pod_topology_spread.constraints import (
     Constraint,
@@ -40,16 +41,26 @@ class HardConstraint:
         self.counts = counts
         self.matches_itself = matches_itself
 
-    def codes(self, rows: Rows) -> IntArray | None:
-        """int64[node]: the verdicts; None if every node passes."""
-        constraint = self.constraint
-        # skew = count + itself - lowest, and must not exceed max_skew.
-        highest = constraint.max_skew + self._lowest() - self.matches_itself
-        uneven = self.counts.at(rows) > highest
-        column = self.counts.column
+    def passes_all(self) -> bool:
+        """Whether every node passes, as far as the largest count shows it."""
+        counts = self.counts
+        return not counts.column.populations.item(ABSENT) and counts.highest() <= self._allowed()
+
+    def codes(self, rows: Rows) -> NarrowArray | None:
+        """int[node]: the verdicts; None if every node passes."""
+        if self.passes_all():
+            return None
+        values, column = self.counts.values, self.counts.column
+        ids = column.ids[rows]
+        # By domain or by node, whichever are fewer. As bytes, True is UNEVEN.
+        if len(values) <= len(ids):
+            codes = (values > self._allowed()).view(np.int8)
+            codes[ABSENT] = UNLABELLED
+            return codes.take(ids)
+        codes = (values.take(ids) > self._allowed()).view(np.int8)
         if column.populations[ABSENT]:
-            return np.where(column.ids[rows] == ABSENT, UNLABELLED, uneven * UNEVEN)
-        return uneven.astype(np.int64) if uneven.any() else None
+            codes[ids == ABSENT] = UNLABELLED
+        return codes
 
     def add(self, other: PodInfo, row: int, sign: int) -> None:
         # Spec 06 §6.3.6: unlike the counts, this includes terminating pods and a selector that
@@ -62,12 +73,17 @@ class HardConstraint:
             self.constraint, self.counts.clone(), matches_itself=self.matches_itself
         )
 
+    def _allowed(self) -> int:
+        """The largest count with which a node passes."""
+        # skew = count + itself - lowest, and must not exceed max_skew.
+        return self.constraint.max_skew + self._lowest() - self.matches_itself
+
     def _lowest(self) -> int:
-        counted = self.counts.counted
+        domain_count = self.counts.counted.domain_count
         # Spec 06 §6.3.5: missing domains count as empty ones; so does having no domain at all.
-        if counted.domain_count < self.constraint.min_domains or not counted.domain_count:
+        if domain_count < self.constraint.min_domains or not domain_count:
             return 0
-        return counted.lowest(self.counts.values)
+        return self.counts.lowest()
 
 
 class FilterState:
@@ -79,9 +95,13 @@ class FilterState:
         self.constraints = tuple(constraints)
         self.namespace = namespace
 
-    def codes(self, nodes: Nodes) -> IntArray | None:
-        """int64[node]: the first constraint in order that fails decides; None if none does."""
-        codes: IntArray | None = None
+    def passes_all(self) -> bool:
+        """Whether it is known, without a look at the nodes, that every node passes."""
+        return all([constraint.passes_all() for constraint in self.constraints])
+
+    def codes(self, nodes: Nodes) -> NarrowArray | None:
+        """int[node]: the first constraint in order that fails decides; None if none does."""
+        codes: NarrowArray | None = None
         for constraint in self.constraints:
             more = constraint.codes(nodes.rows)
             if more is not None:
@@ -98,42 +118,41 @@ class FilterState:
         return FilterState((each.clone() for each in self.constraints), self.namespace)
 
 
-def filter_state(
-    pod: PodInfo,
-    constraints: Sequence[Constraint],
-    counts: TopologyCounts,
-    *,
-    comparison_operators: bool,
-) -> FilterState:
-    eligibilities = Eligibilities(
-        pod, topology_keys(constraints), comparison_operators=comparison_operators
-    )
-    return FilterState(
-        (
-            _hard_constraint(pod, constraint, eligibilities, counts)
-            for constraint in _decisive(constraints, counts)
-        ),
-        pod.namespace,
-    )
+class HardConstraints:
+    """The hard constraints of pods of one kind, with where their counts are found."""
 
+    __slots__ = ("_read",)
 
-def _decisive(constraints: Sequence[Constraint], counts: TopologyCounts) -> Iterator[Constraint]:
-    """The constraints up to the first on a key that no node has: it fails on every node."""
-    for constraint in constraints:
-        yield constraint
-        if not counts.has_key(constraint.topology_key):
-            return
+    def __init__(
+        self, pod: PodInfo, constraints: Sequence[Constraint], *, comparison_operators: bool
+    ) -> None:
+        eligibilities = Eligibilities(
+            pod, topology_keys(constraints), comparison_operators=comparison_operators
+        )
+        # Pods are counted on eligible nodes only; the node being filtered need not be one.
+        self._read = [
+            (
+                constraint,
+                live_pods(
+                    constraint.topology_key,
+                    constraint.measure(pod.namespace),
+                    eligibilities.of(constraint),
+                ),
+            )
+            for constraint in constraints
+        ]
 
+    def __len__(self) -> int:
+        return len(self._read)
 
-def _hard_constraint(
-    pod: PodInfo, constraint: Constraint, eligibilities: Eligibilities, counts: TopologyCounts
-) -> HardConstraint:
-    key = constraint.topology_key
-    # Pods are counted on eligible nodes only; the node being filtered need not be one.
-    counted = counts.column(key, eligibilities.of(constraint))
-    sums = counts.live_pods(constraint.measure(pod.namespace)).sums(counted)
-    return HardConstraint(
-        constraint,
-        DomainCounts(sums.values, counts.column(key), counted),
-        matches_itself=constraint.selector.matches(pod.pod.metadata.labels),
-    )
+    def state(self, pod: PodInfo, counts: TopologyCounts) -> FilterState:
+        labels = pod.pod.metadata.labels
+        hard: list[HardConstraint] = []
+        for constraint, reading in self._read:
+            reading.refresh(counts)
+            domains = DomainCounts(reading.sums, reading.column, reading.counted)
+            matches_itself = constraint.selector.matches(labels)
+            hard.append(HardConstraint(constraint, domains, matches_itself=matches_itself))
+            if not reading.has_key:
+                break  # On a key that no node has, it fails on every node.
+        return FilterState(hard, pod.namespace)

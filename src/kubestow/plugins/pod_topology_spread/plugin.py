@@ -1,9 +1,10 @@
 """Spreads pods evenly over topology domains (spec 06 §6.3)."""
 
+from collections.abc import Hashable
 from typing import ClassVar, Final
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntArray
+from kubestow.arrays import FloatArray, IntArray, NarrowArray
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -15,17 +16,23 @@ from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.plugins.pod_topology_spread.constraints import HARD, SOFT, Constraints
-from kubestow.plugins.pod_topology_spread.filtering import STATUSES, FilterState, filter_state
+from kubestow.plugins.pod_topology_spread.filtering import STATUSES, FilterState, HardConstraints
 from kubestow.plugins.pod_topology_spread.hints import Hints
 from kubestow.plugins.pod_topology_spread.scoring import (
     ScoreState,
+    SoftConstraints,
+    final_scores,
     normalised,
     raw_scores,
-    score_state,
+    rounded,
 )
 
 _PRE_FILTER: Final = "PreFilterPodTopologySpread"
 _PRE_SCORE: Final = "PreScorePodTopologySpread"
+_KIND: Final = "PodTopologySpread/kind"
+
+# For how many kinds of pods the constraints are kept; beyond it, all are dropped.
+KINDS_MAX: Final = 1024
 
 
 class PodTopologySpread:
@@ -43,11 +50,16 @@ class PodTopologySpread:
             merges_label_keys=gates.enabled("MatchLabelKeysInPodTopologySpread"),
         )
         self._hints = Hints(self._constraints)
+        self._kinds: dict[Hashable, _Kind] = {}
         self.reuse = Reuse(
             filter=Reads.PODS,
             score=Reads.PODS,
             pod=PodReads.SPEC,
             concerns=self._constraints.are_any_for,
+            filters=self._constraints.are_any_hard,
+            scores=self._constraints.are_any_soft,
+            passes=_passes,
+            final_scores=self._final_scores,
         )
 
     def events(self) -> Registrations:
@@ -67,21 +79,10 @@ class PodTopologySpread:
     # --- filtering ---
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
-        try:
-            constraints = self._constraints.of(pod.pod, HARD)
-        except PluginError as error:
-            raise PluginError(f"get constraints from pod: {error}") from error
-        if not constraints:
+        hard = self._hard(pod, self._kind(state, pod))
+        if not hard:
             return Status.skip()
-        state.write(
-            _PRE_FILTER,
-            filter_state(
-                pod,
-                constraints,
-                TopologyCounts.at(nodes.snapshot),
-                comparison_operators=self._comparison_operators,
-            ),
-        )
+        state.write(_PRE_FILTER, hard.state(pod, TopologyCounts.at(nodes.snapshot)))
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, row: int) -> None:
@@ -90,7 +91,7 @@ class PodTopologySpread:
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, row: int) -> None:
         _filter_state(state).add(removed, row, -1)
 
-    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> NarrowArray | None:
         return _filter_state(state).codes(nodes)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
@@ -101,32 +102,86 @@ class PodTopologySpread:
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         if len(nodes.snapshot) == 0:
             return Status.skip()
-        try:
-            constraints = self._constraints.of(pod.pod, SOFT)
-        except PluginError as error:
-            raise PluginError(f"calculating preScoreState: {error}") from error
-        if not constraints:
+        prepared = self._prepared(state, pod, nodes)
+        if prepared is None:
             return Status.skip()
-        has_own = bool(pod.pod.spec.topology_spread_constraints)
-        state.write(
-            _PRE_SCORE,
-            score_state(
-                pod,
-                constraints,
-                nodes,
-                TopologyCounts.at(nodes.snapshot),
-                # Only the built-in defaults accept nodes that lack a key.
-                requires_all_keys=has_own or not self._constraints.is_system_defaulted,
-                comparison_operators=self._comparison_operators,
-            ),
-        )
+        state.write(_PRE_SCORE, prepared)
         return None
 
+    @staticmethod
+    def to_integers(sums: FloatArray) -> IntArray:
+        """How sums of costs become raw scores; an older version has another rounding."""
+        return rounded(sums)
+
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        return raw_scores(_score_state(state), nodes)
+        return raw_scores(_score_state(state), nodes, self.to_integers)
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return normalised(scores, _score_state(state).ignored)
+
+    def _final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+        prepared = self._prepared(state, pod, nodes)
+        return None if prepared is None else final_scores(prepared, nodes, self.to_integers)
+
+    def _prepared(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> ScoreState | None:
+        soft = self._soft(pod, self._kind(state, pod))
+        return soft.state(nodes, TopologyCounts.at(nodes.snapshot)) if soft else None
+
+    # --- what pods share ---
+
+    def _kind(self, state: CycleState, pod: PodInfo) -> "_Kind":
+        """What is kept for the pod's constraints, looked up once in an attempt."""
+        kind = state.get(_KIND)
+        if kind is None:
+            key = self._constraints.kind_of(pod)
+            kind = _Kind() if key is None else self._kinds.get(key)
+            if kind is None:
+                if len(self._kinds) >= KINDS_MAX:
+                    self._kinds.clear()
+                kind = self._kinds[key] = _Kind()
+            state.write(_KIND, kind)
+        return kind
+
+    def _hard(self, pod: PodInfo, kind: "_Kind") -> HardConstraints:
+        if kind.hard is None:
+            try:
+                constraints = self._constraints.of(pod.pod, HARD)
+            except PluginError as error:
+                raise PluginError(f"get constraints from pod: {error}") from error
+            kind.hard = HardConstraints(
+                pod, constraints, comparison_operators=self._comparison_operators
+            )
+        return kind.hard
+
+    def _soft(self, pod: PodInfo, kind: "_Kind") -> SoftConstraints:
+        if kind.soft is None:
+            try:
+                constraints = self._constraints.of(pod.pod, SOFT)
+            except PluginError as error:
+                raise PluginError(f"calculating preScoreState: {error}") from error
+            has_own = bool(pod.pod.spec.topology_spread_constraints)
+            kind.soft = SoftConstraints(
+                pod,
+                constraints,
+                # Only the built-in defaults accept nodes that lack a key.
+                requires_all_keys=has_own or not self._constraints.is_system_defaulted,
+                comparison_operators=self._comparison_operators,
+            )
+        return kind.soft
+
+
+class _Kind:
+    """The constraints of pods that are equal in them, as far as they were needed."""
+
+    __slots__ = ("hard", "soft")
+
+    def __init__(self) -> None:
+        self.hard: HardConstraints | None = None
+        self.soft: SoftConstraints | None = None
+
+
+def _passes(state: CycleState, pod: PodInfo) -> bool:
+    return _filter_state(state).passes_all()
 
 
 def _filter_state(state: CycleState) -> FilterState:

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from functools import reduce
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,18 +12,28 @@ from kubestow.arrays import BoolArray, FloatArray, IntArray, Rows
 from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.index.topology.domains import ABSENT, EMPTY, DomainColumn
+from kubestow.index.topology.domains import ABSENT, EMPTY, EVERY_NODE, DomainColumn
+from kubestow.index.topology.reading import Reading, live_pods
 from kubestow.plugins.pod_topology_spread.constraints import (
     Constraint,
     Eligibilities,
     topology_keys,
 )
 
+IntOrArray = TypeVar("IntOrArray", int, IntArray)
+
+# Up to this many numbers of domains are read one by one.
+_DOMAINS_FEW: Final = 64
+
+# How sums of costs become scores; the sums may be changed.
+ToIntegers = Callable[[FloatArray], IntArray]
+
 
 class SoftConstraint(NamedTuple):
     """The cost of a node for one constraint: count times weight, plus the allowance for the skew.
 
-    counts   int64[domain], or int64[row] where every node is a domain
+    counts      int64[domain], or int64[row] where every node is a domain
+    feasible    how many feasible nodes each domain has, if there are few domains
     """
 
     column: DomainColumn
@@ -32,10 +41,19 @@ class SoftConstraint(NamedTuple):
     weight: np.float64
     allowance: np.float64
     is_by_row: bool
+    feasible: list[int] | None
 
     def costs(self, counts: IntArray) -> FloatArray:
         """In doubles and in this order (spec 06 §6.3.8)."""
-        return counts * self.weight + self.allowance
+        costs = counts * self.weight
+        costs += self.allowance
+        return costs
+
+    def costs_by_domain(self) -> FloatArray:
+        """float64[domain]; 0 for no domain, without the allowance for the skew."""
+        costs = self.costs(self.counts)
+        costs[ABSENT] = 0.0
+        return costs
 
 
 class ScoreState(NamedTuple):
@@ -52,51 +70,107 @@ class ScoreState(NamedTuple):
     ignored: BoolArray | None
 
 
-def score_state(
-    pod: PodInfo,
-    constraints: Sequence[Constraint],
-    nodes: Nodes,
-    counts: TopologyCounts,
-    *,
-    requires_all_keys: bool,
-    comparison_operators: bool,
-) -> ScoreState:
-    """`nodes` are the feasible ones: sizes come from them, counts from all nodes."""
-    names = topology_keys(constraints)
-    # Keys that no node has share their column.
-    keys = tuple(dict.fromkeys(map(counts.column, names))) if requires_all_keys else ()
-    ignored = _lacking(keys, nodes.rows)
-    preparer = _Preparer(
-        pod,
-        nodes,
-        counts,
-        needed=names if requires_all_keys else (),
-        ignored=ignored,
-        comparison_operators=comparison_operators,
-    )
-    # On a key that no node has, a constraint costs nothing anywhere.
-    prepared = tuple(
-        preparer.prepare(constraint)
-        for constraint in constraints
-        if counts.has_key(constraint.topology_key)
-    )
-    return ScoreState(prepared, keys, nodes.rows, ignored)
+class SoftConstraints:
+    """The soft constraints of pods of one kind, with where their counts are found."""
+
+    __slots__ = ("_needed", "_read")
+
+    def __init__(
+        self,
+        pod: PodInfo,
+        constraints: Sequence[Constraint],
+        *,
+        requires_all_keys: bool,
+        comparison_operators: bool,
+    ) -> None:
+        names = topology_keys(constraints)
+        self._needed = names if requires_all_keys else ()
+        eligibilities = Eligibilities(
+            pod,
+            self._needed,
+            comparison_operators=comparison_operators,
+            counts_unlabelled=not requires_all_keys,
+        )
+        self._read: list[tuple[Constraint, Reading]] = []
+        for constraint in constraints:
+            key, measure = constraint.topology_key, constraint.measure(pod.namespace)
+            # Every host is a domain, counted whether it is eligible or not.
+            eligibility = EVERY_NODE if key == HOSTNAME_LABEL else eligibilities.of(constraint)
+            self._read.append((constraint, live_pods(key, measure, eligibility)))
+
+    def __len__(self) -> int:
+        return len(self._read)
+
+    def state(self, nodes: Nodes, counts: TopologyCounts) -> ScoreState:
+        """`nodes` are the feasible ones: sizes come from them, counts from all nodes."""
+        for _, reading in self._read:
+            reading.refresh(counts)
+        # Keys that no node has share their column.
+        keys = tuple(dict.fromkeys(map(counts.column, self._needed)))
+        ignored = _lacking(keys, nodes.rows)
+        # On a key that no node has, a constraint costs nothing anywhere.
+        prepared = tuple(
+            [
+                _soft(constraint, reading, nodes, ignored)
+                for constraint, reading in self._read
+                if reading.has_key
+            ]
+        )
+        return ScoreState(prepared, keys, nodes.rows, ignored)
 
 
-def raw_scores(
-    state: ScoreState,
-    nodes: Nodes,
-    to_integers: Callable[[FloatArray], IntArray] | None = None,
-) -> IntArray:
-    """int64[node]: the higher, the more uneven; 0 for ignored nodes. Sums are rounded, unless
-    `to_integers` does something else."""
-    rows = nodes.rows
-    # Summed in the order of the constraints: doubles have another sum in another order.
-    if state.constraints:
-        sums = reduce(np.add, (_costs_at(each, rows) for each in state.constraints))
-        scores = (to_integers or _rounded)(sums)
+def _soft(
+    constraint: Constraint, reading: Reading, nodes: Nodes, ignored: BoolArray | None
+) -> SoftConstraint:
+    column, tally = reading.column, reading.tally
+    assert tally is not None, reading.key
+    is_by_row = constraint.topology_key == HOSTNAME_LABEL
+    feasible: list[int] | None = None
+    if is_by_row:
+        size = len(nodes) - (0 if ignored is None else int(np.count_nonzero(ignored)))
     else:
+        populations = _feasible_populations(column, nodes, ignored)
+        # Spec 06 §6.3.7: nodes without the label form the domain "", where they are not ignored.
+        is_new = bool(populations[ABSENT]) and not populations[EMPTY]
+        size = int(np.count_nonzero(populations[EMPTY:])) + is_new
+        if len(populations) <= _DOMAINS_FEW:
+            feasible = populations.tolist()
+    return SoftConstraint(
+        column,
+        tally.rows if is_by_row else reading.sums.values,
+        # math.log, not np.log, whose vectorised forms may differ in the last bit between machines.
+        weight=np.float64(math.log(size + 2)),
+        allowance=np.float64(constraint.max_skew - 1),
+        is_by_row=is_by_row,
+        feasible=feasible,
+    )
+
+
+def _feasible_populations(
+    column: DomainColumn, nodes: Nodes, ignored: BoolArray | None
+) -> IntArray:
+    """int64[domain]: how many feasible nodes are in each, without ignored ones."""
+    ids = column.ids[nodes.rows]
+    if ignored is not None:
+        ids = ids[~ignored]
+    if len(ids) == len(column.ids):
+        return column.populations
+    return np.bincount(ids, minlength=len(column.populations))
+
+
+def raw_scores(state: ScoreState, nodes: Nodes, to_integers: ToIntegers) -> IntArray:
+    """int64[node]: the higher, the more uneven; 0 for ignored nodes."""
+    rows, constraints = nodes.rows, state.constraints
+    if not constraints:
         scores = np.zeros(len(nodes), np.int64)
+    elif len(constraints) == 1 and not constraints[0].is_by_row:
+        scores = to_integers(constraints[0].costs_by_domain()).take(constraints[0].column.ids[rows])
+    else:
+        # Summed in the order of the constraints: doubles have another sum in another order.
+        sums = _costs_at(constraints[0], rows)
+        for each in constraints[1:]:
+            sums += _costs_at(each, rows)
+        scores = to_integers(sums)
     ignored = state.ignored if rows is state.rows else _lacking(state.keys, rows)
     if ignored is not None:
         scores[ignored] = 0
@@ -106,14 +180,14 @@ def raw_scores(
 def normalised(raw: IntArray, ignored: BoolArray | None) -> IntArray:
     """Invert the scores of all feasible nodes: 100 for the most even, 0 for ignored ones."""
     scored = raw if ignored is None else raw[~ignored]
-    highest = int(scored.max(initial=0))
+    highest = int(np.maximum.reduce(scored, initial=0))
     if highest == 0:
         scores = np.full_like(raw, MAX_NODE_SCORE)
     else:
+        lowest = int(np.minimum.reduce(scored))
         # Many nodes have few distinct raw scores: then each is computed once and looked up.
         is_table = highest < len(raw)
-        values = np.arange(highest + 1) if is_table else raw
-        scores = MAX_NODE_SCORE * (highest + int(scored.min()) - values) // highest
+        scores = _inverted(np.arange(highest + 1) if is_table else raw, lowest, highest)
         if is_table:
             scores = scores.take(raw)
     if ignored is not None:
@@ -121,84 +195,30 @@ def normalised(raw: IntArray, ignored: BoolArray | None) -> IntArray:
     return scores
 
 
-class _Preparer:
-    """Prepares the soft constraints of one pod."""
+def final_scores(state: ScoreState, nodes: Nodes, to_integers: ToIntegers) -> IntArray:
+    """int64[node]: the normalised scores of all feasible nodes, which are those of the state."""
+    constraint = state.constraints[0] if len(state.constraints) == 1 else None
+    if constraint is None or constraint.feasible is None or state.ignored is not None:
+        return normalised(raw_scores(state, nodes, to_integers), state.ignored)
+    # Nodes of one domain have one score. Few numbers are faster without arrays.
+    raw: list[int] = to_integers(constraint.costs_by_domain()).tolist()
+    scored = [score for score, count in zip(raw, constraint.feasible, strict=True) if count]
+    highest, lowest = max(0, *scored), min(scored)
+    ids = constraint.column.ids[nodes.rows]
+    if highest == 0:
+        return np.full(len(ids), MAX_NODE_SCORE, np.int64)
+    return np.array([_inverted(score, lowest, highest) for score in raw], np.int64).take(ids)
 
-    def __init__(
-        self,
-        pod: PodInfo,
-        nodes: Nodes,
-        counts: TopologyCounts,
-        *,
-        needed: tuple[str, ...],
-        ignored: BoolArray | None,
-        comparison_operators: bool,
-    ) -> None:
-        self._pod = pod
-        self._nodes = nodes
-        self._counts = counts
-        self._eligibilities = Eligibilities(
-            pod,
-            needed,
-            comparison_operators=comparison_operators,
-            counts_unlabelled=not needed,
-        )
-        self._ignored = ignored
 
-    def prepare(self, constraint: Constraint) -> SoftConstraint:
-        pod, counts = self._pod, self._counts
-        column = counts.column(constraint.topology_key)
-        tally = counts.live_pods(constraint.measure(pod.namespace))
-        if constraint.topology_key == HOSTNAME_LABEL:
-            # Every node is a domain, counted whether it is eligible or not.
-            return self._soft(constraint, column, tally.rows, self._node_count(), is_by_row=True)
-        eligibility = self._eligibilities.of(constraint)
-        sums = tally.sums(counts.column(constraint.topology_key, eligibility))
-        size = self._domain_count(column)
-        return self._soft(constraint, column, sums.values, size, is_by_row=False)
-
-    @staticmethod
-    def _soft(
-        constraint: Constraint,
-        column: DomainColumn,
-        counts: IntArray,
-        size: int,
-        *,
-        is_by_row: bool,
-    ) -> SoftConstraint:
-        # math.log, not np.log, whose vectorised forms may differ in the last bit between machines.
-        weight = np.float64(math.log(size + 2))
-        allowance = np.float64(constraint.max_skew - 1)
-        return SoftConstraint(column, counts, weight, allowance, is_by_row)
-
-    def _node_count(self) -> int:
-        ignored = self._ignored
-        return len(self._nodes) - (0 if ignored is None else int(np.count_nonzero(ignored)))
-
-    def _domain_count(self, column: DomainColumn) -> int:
-        """How many domains the feasible nodes have, without ignored nodes.
-
-        Spec 06 §6.3.7: nodes without the label form the domain "", where they are not ignored.
-        """
-        if self._ignored is None and len(self._nodes) == len(column.ids):
-            is_new = bool(column.populations[ABSENT]) and not column.populations[EMPTY]
-            return column.domain_count + is_new
-        ids = column.ids[self._nodes.rows]
-        if self._ignored is not None:
-            ids = ids[~self._ignored]
-        populated = np.zeros(len(column.populations), np.bool_)
-        populated[ids] = True
-        populated[EMPTY] |= populated[ABSENT]
-        return int(np.count_nonzero(populated[EMPTY:]))
+def _inverted(raw: IntOrArray, lowest: int, highest: int) -> IntOrArray:
+    return MAX_NODE_SCORE * (highest + lowest - raw) // highest
 
 
 def _costs_at(constraint: SoftConstraint, rows: Rows) -> FloatArray:
     """float64[node]; 0 for a node without the key, without the allowance for the skew."""
     column, counts = constraint.column, constraint.counts
     if not constraint.is_by_row:
-        costs = constraint.costs(counts)
-        costs[ABSENT] = 0.0
-        return costs.take(column.ids[rows])
+        return constraint.costs_by_domain().take(column.ids[rows])
     costs = constraint.costs(counts[rows])
     if column.populations[ABSENT]:
         costs[column.ids[rows] == ABSENT] = 0.0
@@ -217,7 +237,11 @@ def _lacking(keys: Sequence[DomainColumn], rows: Rows) -> BoolArray | None:
     return lacking
 
 
-def _rounded(sums: FloatArray) -> IntArray:
-    """To the nearest integer, halves away from zero; np.rint would round them to even."""
+def rounded(sums: FloatArray) -> IntArray:
+    """To the nearest integer, halves away from zero; np.rint would round them to even.
+
+    The sums are changed.
+    """
     # Adding a half is exact here: a sum is 0 or, as every weight is ln 2 or more, above a half.
-    return np.floor(sums + 0.5).astype(np.int64)
+    sums += 0.5
+    return np.floor(sums, out=sums).astype(np.int64)

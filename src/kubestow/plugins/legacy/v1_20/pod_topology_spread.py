@@ -15,7 +15,6 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import FloatArray, IntArray
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.plugin_args import PodTopologySpreadArgs
-from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import PreFilterResult
 from kubestow.framework.status import Status
@@ -33,10 +32,8 @@ from kubestow.plugins.pod_topology_spread.constraints import (
     topology_keys,
 )
 from kubestow.plugins.pod_topology_spread.filtering import FilterState, HardConstraint
-from kubestow.plugins.pod_topology_spread.scoring import ScoreState, raw_scores
 
 _PRE_FILTER: Final = "PreFilterPodTopologySpread"
-_PRE_SCORE: Final = "PreScorePodTopologySpread"
 # The count of the emptiest domain where there is none: every node passes.
 _NO_DOMAIN: Final = 2**31 - 1
 
@@ -64,8 +61,7 @@ class Constraints120(Constraints):
 
 class HardConstraint120(HardConstraint):
     def _lowest(self) -> int:
-        counted = self.counts.counted
-        return counted.lowest(self.counts.values) if counted.domain_count else _NO_DOMAIN
+        return self.counts.lowest() if self.counts.counted.domain_count else _NO_DOMAIN
 
     def with_counts(self, counts: DomainCounts) -> "HardConstraint120":
         return HardConstraint120(self.constraint, counts, matches_itself=self.matches_itself)
@@ -97,12 +93,9 @@ class PodTopologySpread120(PodTopologySpread):
         state.write(_PRE_FILTER, _filter_state(pod, constraints, counts))
         return None
 
-    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        try:
-            prepared: ScoreState = state.read(_PRE_SCORE)
-        except PluginError as error:
-            raise PluginError(f'error reading "{_PRE_SCORE}" from cycleState: {error}') from error
-        return raw_scores(prepared, nodes, to_integers=_truncated)
+    @staticmethod
+    def to_integers(sums: FloatArray) -> IntArray:
+        return sums.astype(np.int64)
 
 
 def _filter_state(
@@ -125,7 +118,3 @@ def _filter_state(
         matches_itself = constraint.selector.matches(pod.pod.metadata.labels)
         hard.append(HardConstraint120(constraint, by_key[key], matches_itself=matches_itself))
     return FilterState120(hard, pod.namespace)
-
-
-def _truncated(sums: FloatArray) -> IntArray:
-    return sums.astype(np.int64)
