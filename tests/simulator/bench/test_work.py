@@ -79,7 +79,7 @@ CALLS = {
     "SchedulingPodAntiAffinity": (305, 325, 560),
     "SchedulingPreferredPodAffinity": (245, 265, 510),
     "SchedulingCSIPVs": (230, 235, 495),
-    "SchedulingWithExtendedResource": (420, 390, 390),
+    "SchedulingWithExtendedResource": (430, 430, 430),
     "ManyShapes": (780, 780, 840),
 }
 
