@@ -218,8 +218,7 @@ class Decider:
         """All nodes fit: take `nodes_to_find` of them, from where the last search ended."""
         count = len(self._snapshot.names)
         first = self.next_start_index % count
-        decision.nodes_to_find = self._nodes_to_find(profile, count)
-        found = min(decision.nodes_to_find, count)
+        found = decision.nodes_to_find = self._nodes_to_find(profile, count)
         end = first + found
         decision.set_feasible(
             slice(first, end)
@@ -325,14 +324,8 @@ class Decider:
         extenders = self._extenders
         if not profile.score and (extenders is None or not extenders.affects_choice):
             return 1
-        if count < NODES_TO_FIND_MIN:
-            return count
         percentage = profile.percentage_of_nodes_to_score
-        if percentage is None:
-            percentage = self._percentage
-        if percentage == 0:
-            percentage = max(50 - count // 125, PERCENTAGE_MIN)
-        return max(count * percentage // 100, NODES_TO_FIND_MIN)
+        return _enough_nodes(count, self._percentage if percentage is None else percentage)
 
     def _nominated_rows(self) -> dict[int, Sequence[PodInfo]]:
         """Nominated pods by row; these nodes are filtered one by one."""
@@ -583,6 +576,16 @@ def _join(decision: Decision, cycle: GroupCycle) -> None:
     state.skip_post_filter = not cycle.runs_post_filter or cycle.is_surplus
     if cycle.placement is not None:
         decision.diagnosis.node_count = len(cycle.placement.rows)
+
+
+@lru_cache(64)
+def _enough_nodes(count: int, percentage: int) -> int:
+    """How many of this many nodes have to fit; a percentage of 0 depends on their number."""
+    if count < NODES_TO_FIND_MIN:
+        return count
+    if percentage == 0:
+        percentage = max(50 - count // 125, PERCENTAGE_MIN)
+    return max(count * percentage // 100, NODES_TO_FIND_MIN)
 
 
 @lru_cache(64)
