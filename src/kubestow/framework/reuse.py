@@ -45,36 +45,36 @@ Condition = Callable[[CycleState, PodInfo], bool]
 class Reuse(NamedTuple):
     """A plugin's declaration.
 
-    filter         what of the node a verdict reads; None: verdicts are not reused
-    score          the same for the raw score
-    pod            what of the pod both read
-    concerns       pods that the plugin has to be asked about, checked for each pod. All others it
-                   leaves alone: they skip its Filter and its Score
-    filters        of these, the pods whose PreFilter does not skip the Filter; None: all
-    scores         of these, the pods whose PreScore does not skip the Score; None: all
-    unless         pods whose answers are not reused: they depend on more than that and the node,
-                   such as claims. The result is kept for pods that are equal in what `pod` says
-                   until `version` changes
-    version        differs from its last value whenever `unless` may answer differently; called in
-                   every cycle
-    ignores_pods   attempts in which the filter reads no pods although `filter` allows it
-    passes         attempts in which every node of the snapshot passes the filter, as far as can be
-                   said without looking at single nodes; asked after PreFilter. The filter is then
-                   not called
-    scores_zero    attempts in which the normalised score of every node is 0. The plugin is then not
-                   called to score
-    final_scores   what PreScore, Score and the normalisation come to, in one call; None where
-                   PreScore skips the Score
-    per_node       the work is done node by node, so nodes that an earlier filter rejected are left
-                   out
+    filter            what of the node a verdict reads; None: verdicts are not reused
+    score             the same for the raw score
+    pod               what of the pod both read
+    concerns          pods that the plugin has to be asked about, checked for each pod. All others
+                      it leaves alone: they skip its Filter and its Score
+    concerns_filter   of these, the pods whose PreFilter does not skip the Filter; None: all
+    concerns_score    of these, the pods whose PreScore does not skip the Score; None: all
+    unless            pods whose answers are not reused: they depend on more than that and the node,
+                      such as claims. The result is kept for pods that are equal in what `pod` says
+                      until `version` changes
+    version           differs from its last value whenever `unless` may answer differently; called
+                      in every cycle
+    ignores_pods      attempts in which the filter reads no pods although `filter` allows it
+    passes            attempts in which every node of the snapshot passes the filter, as far as can
+                      be said without looking at single nodes; asked after PreFilter. The filter is
+                      then not called
+    scores_zero       attempts in which the normalised score of every node is 0. The plugin is then
+                      not called to score
+    final_scores      what PreScore, Score and the normalisation come to, in one call; None where
+                      PreScore skips the Score
+    per_node          the work is done node by node, so nodes that an earlier filter rejected are
+                      left out
     """
 
     filter: Reads | None = None
     score: Reads | None = None
     pod: PodReads = PodReads.ALL
     concerns: Callable[[PodInfo], bool] | None = None
-    filters: Callable[[PodInfo], bool] | None = None
-    scores: Callable[[PodInfo], bool] | None = None
+    concerns_filter: Callable[[PodInfo], bool] | None = None
+    concerns_score: Callable[[PodInfo], bool] | None = None
     unless: Callable[[PodInfo], bool] | None = None
     version: Callable[[], Hashable] | None = None
     ignores_pods: Condition | None = None

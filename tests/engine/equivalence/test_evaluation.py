@@ -42,7 +42,7 @@ from kubestow.framework.node_plugin import NodeFilter, NodeScore
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.profile import FilterStep, ScoreStep
 from kubestow.framework.reuse import NO_REUSE, Reads, Reuse
-from kubestow.framework.status import Status
+from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.plugins.registry import REGISTRY
 from kubestow.testing import make_handle, make_node, make_pod
@@ -262,6 +262,9 @@ def describe(decision: Decision) -> tuple[Any, ...]:
         sorted(decision.diagnosis.unschedulable_plugins),
         None if scores is None else scores.total.tolist(),
         None if scores is None else [(p.plugin, p.raw.tolist()) for p in scores.by_plugin],
+        # The metrics count by these which plugins were asked.
+        sorted(decision.state.skip_filter),
+        None if scores is None else sorted(decision.state.skip_score),
     )
 
 
@@ -794,6 +797,7 @@ class Quick:
     def __init__(self, args: object, handle: object) -> None:
         self.calls: list[str] = []
         self.fails = False
+        self.skips = False
         self.reuse = Reuse(
             filter=Reads.PODS,
             score=Reads.PODS,
@@ -811,8 +815,9 @@ class Quick:
     def filter_status(self, state: Any, code: int) -> Status:
         raise AssertionError("it rejects no node")
 
-    def pre_score(self, state: Any, pod: PodInfo, nodes: Nodes) -> None:
+    def pre_score(self, state: Any, pod: PodInfo, nodes: Nodes) -> Status | None:
         self.calls.append("pre_score")
+        return Status(Code.SKIP) if self.skips else None
 
     def score(self, state: Any, pod: PodInfo, nodes: Nodes) -> Any:
         self.calls.append("score")
@@ -830,7 +835,7 @@ class Quick:
         self.calls.append("final_scores")
         if self.fails:
             raise ValueError("not today")
-        return np.arange(len(nodes))
+        return None if self.skips else np.arange(len(nodes))
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -851,3 +856,18 @@ def test_a_plugin_is_asked_in_fewer_calls_where_it_declares_them(fails: bool) ->
     assert describe(decision) == describe(plain.decide(cache, new_pod(0, 3)))
     asked_plainly = ["pre_filter", "filter", "pre_score", "score", "normalize"]
     assert calls == ["pre_filter", "passes", "final_scores", *(asked_plainly if fails else [])]
+
+
+def test_a_plugin_that_gives_no_final_scores_counts_as_skipped() -> None:
+    cache = Cache()
+    for number in range(4):
+        cache.add_node(make_node(f"node-{number}", cpu="64", pods=1000))
+    sides = [Side(reuses_answers=reuses, extra=[Quick]) for reuses in (True, False)]
+    for side in sides:
+        quick: Any = side.profile.plugins[Quick.name]
+        quick.skips = True
+    for number in range(3):
+        pod = new_pod(0, number)
+        found, expected = (describe(side.decide(cache, pod)) for side in sides)
+        assert found == expected
+        assert Quick.name in found[-1]

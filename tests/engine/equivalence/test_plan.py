@@ -58,8 +58,12 @@ def test_versions_are_those_of_plugins_that_may_be_reused() -> None:
     ("declared", "skips"),
     [
         pytest.param({}, (False, False), id="concerned"),
-        pytest.param({"filters": lambda pod: False}, (True, False), id="by-its-score-alone"),
-        pytest.param({"scores": lambda pod: False}, (False, True), id="by-its-filter-alone"),
+        pytest.param(
+            {"concerns_filter": lambda pod: False}, (True, False), id="by-its-score-alone"
+        ),
+        pytest.param(
+            {"concerns_score": lambda pod: False}, (False, True), id="by-its-filter-alone"
+        ),
         pytest.param({"concerns": lambda pod: False}, (True, True), id="unconcerned"),
     ],
 )

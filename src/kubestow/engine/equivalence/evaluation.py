@@ -289,6 +289,7 @@ class ReusingEvaluation:
             if step.reuse.final_scores is not None:
                 scores = final_scores_of(step, step.reuse.final_scores, state, self._pod, nodes)
                 if scores is None:
+                    state.skip_score |= {step.name}
                     continue
             else:
                 raw = score_of(step, state, self._pod, nodes)

@@ -31,7 +31,7 @@ class ReusePlan:
         self._concerning = list(concerning)
         # Two bits for each: whether its Filter, and whether its Score, is to be asked.
         self._concerns = [
-            (1 << 2 * number, reuse.concerns, reuse.filters, reuse.scores)
+            (1 << 2 * number, reuse.concerns, reuse.concerns_filter, reuse.concerns_score)
             for number, reuse in enumerate(concerning.values())
             if reuse.concerns is not None
         ]
@@ -57,11 +57,11 @@ class ReusePlan:
     def skipped(self, pod: PodInfo) -> Skipped:
         """The plugins that leave this pod alone, of those that may: one object for each set."""
         asked = 0
-        for bit, concerns, filters, scores in self._concerns:
+        for bit, concerns, concerns_filter, concerns_score in self._concerns:
             if concerns(pod):
-                if filters is None or filters(pod):
+                if concerns_filter is None or concerns_filter(pod):
                     asked |= bit
-                if scores is None or scores(pod):
+                if concerns_score is None or concerns_score(pod):
                     asked |= bit << 1
         return self._skipped.get(asked) or self._find_skipped(asked)
 

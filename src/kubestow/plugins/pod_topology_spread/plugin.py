@@ -56,8 +56,8 @@ class PodTopologySpread:
             score=Reads.PODS,
             pod=PodReads.SPEC,
             concerns=self._constraints.are_any_for,
-            filters=self._constraints.are_any_hard,
-            scores=self._constraints.are_any_soft,
+            concerns_filter=self._constraints.are_any_hard,
+            concerns_score=self._constraints.are_any_soft,
             passes=_passes,
             final_scores=self._final_scores,
         )

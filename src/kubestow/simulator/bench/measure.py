@@ -338,11 +338,16 @@ def _is_same(one: Decision, other: Decision) -> bool:
         and one.nomination == other.nomination
         and one.evaluated_count == other.evaluated_count
         and np.array_equal(one.feasible, other.feasible)
+        # The metrics count by these which plugins were asked.
+        and one.state.skip_filter == other.state.skip_filter
         and (one.scores is None) == (other.scores is None)
         and (
             one.scores is None
             or other.scores is None
-            or np.array_equal(one.scores.total, other.scores.total)
+            or (
+                np.array_equal(one.scores.total, other.scores.total)
+                and one.state.skip_score == other.state.skip_score
+            )
         )
     )
 
