@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from kubestow.api.group import AS_UPSTREAM, GangOptions, GroupKey
+from kubestow.api.pod import assign
 from kubestow.api.pod_group import PodGroup
 from kubestow.cache.groups import Groups
 from kubestow.cache.objects import ObjectStore
@@ -41,6 +42,17 @@ def test_members_that_the_cycle_tries_are_not_idle() -> None:
     groups.remove(pods[2])
     groups.start_trying(KEY, [pod.metadata.uid for pod in pods[:2]])
     assert members.idle_pods() == []
+
+
+def test_a_member_that_another_process_bound_is_not_unscheduled() -> None:
+    groups = Groups(ObjectStore[PodGroup]())
+    pod = make_pod("a", group="g")
+    groups.add(pod)
+    groups.start_trying(KEY, [pod.metadata.uid])
+    groups.add(assign(pod, "n1"))
+    members = groups.members(KEY)
+    assert (members.unscheduled, members.tried) == ({}, set())
+    assert members.scheduled_count == 1
 
 
 def min_count(groups: Groups) -> int | None:

@@ -79,7 +79,13 @@ class GroupMembers:
     def add(self, pod: Pod) -> None:
         uid = pod.metadata.uid
         self.pods[uid] = pod
-        (self.assigned if pod.spec.node_name else self.unscheduled)[uid] = None
+        if not pod.spec.node_name:
+            self.unscheduled[uid] = None
+            return
+        self.assigned[uid] = None
+        # Another process has bound it. Upstream counts it as unscheduled, too, until the pod
+        # changes again.
+        self._leave_unscheduled(uid)
 
     def update(self, old: Pod, new: Pod) -> None:
         uid = new.metadata.uid
