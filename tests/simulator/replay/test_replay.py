@@ -163,7 +163,8 @@ def test_a_pod_that_is_not_in_the_recording_is_said(tmp_path: Path) -> None:
 # to a scheduler, its recording explains its decisions. Plugins that fail at random are left out.
 # With an extender that is late, silent or wrong, bindings end while a cycle waits for it.
 @pytest.mark.parametrize(
-    ("seed", "extender"), [(8, ""), (34, ""), (61, ""), (8, "required"), (34, "ignorable")]
+    ("seed", "extender"),
+    [(3, ""), (8, ""), (34, ""), (61, ""), (8, "required"), (34, "ignorable")],
 )
 def test_every_process_of_a_disturbed_cluster_is_replayed(
     seed: int,

@@ -2,7 +2,8 @@
 
 Everything that came from outside comes at its recorded time: changes of objects through the same
 informers' code, answers to requests, and the turn of each pod. In between, the scheduler does what
-it did: bindings, retries and evictions run as tasks. Nothing depends on how fast this machine is.
+it did: bindings, retries and evictions run as tasks, for as many turns of the event loop as were
+recorded. Nothing depends on how fast this machine is.
 
 A decision that differs is noted, and the recorded one is carried out: one difference must not
 make all later decisions differ.
@@ -39,6 +40,7 @@ from kubestow.framework.status import Code, Status
 from kubestow.queue import QueuedPod
 from kubestow.queue.queue import SchedulingQueue
 from kubestow.recording.format import (
+    SETTLED_TURNS,
     Answer,
     ClockSet,
     CycleBegan,
@@ -48,9 +50,11 @@ from kubestow.recording.format import (
     Record,
     RecordedAttempt,
     Removed,
+    TurnsPassed,
     kind_of,
 )
 from kubestow.recording.recorder import attempt_of
+from kubestow.simulator.paced_time import PacedLoop
 from kubestow.simulator.replay.client import ReplayClient, RequestKey, key_of
 from kubestow.simulator.replay.posts import RecordedPosts, replay_posts
 from kubestow.simulator.replay.report import (
@@ -60,7 +64,7 @@ from kubestow.simulator.replay.report import (
     outcome_of,
 )
 from kubestow.simulator.replay.why import AttemptViews
-from kubestow.simulator.virtual_time import VirtualClock
+from kubestow.simulator.virtual_time import VirtualClock, VirtualTimeLoop
 
 NOT_WAITING: Final = "not waiting"
 
@@ -118,7 +122,10 @@ class Replay:
     ) -> None:
         """`is_other`: the configuration is not the recorded one; `views` looks at attempts."""
         self.report = ReplayReport(is_other=is_other)
-        self.clock = VirtualClock(asyncio.get_running_loop(), header.started_ns)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop | PacedLoop)
+        self._loop = loop
+        self.clock = VirtualClock(loop, header.started_ns)
         # The attempt that is being replayed, until its pod is decided on.
         self._recorded: RecordedAttempt | None = None
         self._views = views or AttemptViews()
@@ -161,8 +168,13 @@ class Replay:
         timers = asyncio.create_task(self.scheduler.queue.run_timers())
         try:
             for record in records:
-                await self._reach(record.at_ns)
+                if isinstance(record, TurnsPassed):
+                    await self._pass_turns(record)
+                    continue
+                self._reach(record.at_ns)
                 self._apply(record)
+                if isinstance(record, Answer):
+                    await asyncio.sleep(0)  # The task that waited for it goes on at once.
             await asyncio.sleep(0)
         finally:
             self.scheduler.queue.close()
@@ -171,11 +183,22 @@ class Replay:
             await self.scheduler.tasks.drain(0)
         return self.report
 
-    async def _reach(self, at_ns: int) -> None:
-        """Wait for this time; tasks that can go on before it do."""
-        wait_s = at_ns / NANOSECONDS - self.clock.monotonic_s()
-        await asyncio.sleep(max(wait_s, 0))
+    async def _pass_turns(self, turns: TurnsPassed) -> None:
+        """Let tasks go on as far as they did: in that many turns, or all that can."""
+        for _ in range(turns.count):
+            await asyncio.sleep(0)
+        if turns.count == SETTLED_TURNS:
+            await asyncio.sleep(max(self._wait_s(turns.at_ns), 0))
+
+    def _reach(self, at_ns: int) -> None:
+        """Move the clock to this time; no task goes on."""
+        wait_s = self._wait_s(at_ns)
+        if wait_s > 0:
+            self._loop.advance(wait_s)
         self.report.duration_s = round(at_ns / NANOSECONDS, 3)
+
+    def _wait_s(self, at_ns: int) -> float:
+        return at_ns / NANOSECONDS - self.clock.monotonic_s()
 
     def _apply(self, record: Record) -> None:
         match record:
@@ -195,6 +218,8 @@ class Replay:
                 pass  # Taken by its request.
             case ClockSet():
                 self.clock.set(record.ahead_ns)
+            case TurnsPassed():
+                pass  # They have passed.
 
     # --- changes ---
 
