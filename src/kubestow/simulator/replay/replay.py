@@ -13,7 +13,6 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -28,13 +27,12 @@ from kubestow.cluster.informer import Informer
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision, Nomination
-from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.engine.profiles import Registry
-from kubestow.engine.scheduler import Scheduler, SchedulingAttempt
 from kubestow.engine.watching import ClusterWatcher
+from kubestow.errors import CacheCorruptedError
 from kubestow.framework.handle import NoEvents
 from kubestow.framework.status import Code, Status
 from kubestow.queue import QueuedPod
@@ -56,6 +54,7 @@ from kubestow.recording.format import (
 from kubestow.recording.recorder import attempt_of
 from kubestow.simulator.paced_time import PacedLoop
 from kubestow.simulator.replay.client import ReplayClient, RequestKey, key_of
+from kubestow.simulator.replay.following import EarlyDecision, FollowingFactory, FollowingScheduler
 from kubestow.simulator.replay.posts import RecordedPosts, replay_posts
 from kubestow.simulator.replay.report import (
     ReplayDifference,
@@ -67,6 +66,7 @@ from kubestow.simulator.replay.why import AttemptViews
 from kubestow.simulator.virtual_time import VirtualClock, VirtualTimeLoop
 
 NOT_WAITING: Final = "not waiting"
+ENDED: Final = "ended"
 
 
 class RecordedAnswers(NamedTuple):
@@ -130,7 +130,7 @@ class Replay:
         self._recorded: RecordedAttempt | None = None
         self._views = views or AttemptViews()
         # A cycle that waited for extenders, from its beginning to its end.
-        self._waiting: _WaitingCycle | None = None
+        self._waiting: EarlyDecision | None = None
         # Members of a group that were decided on, in this order, and not compared yet.
         self._members: deque[_Decided] = deque()
         objects = ClusterObjects()
@@ -139,7 +139,7 @@ class Replay:
         self.listeners: list[DecisionListener] = [self._decided]
         rng = np.random.default_rng(0)
         rng.bit_generator.state = json.loads(header.chance)
-        scheduler = _FollowingFactory(
+        scheduler = FollowingFactory(
             config=config,
             client=self.client,
             objects=objects,
@@ -153,7 +153,7 @@ class Replay:
             listeners=self.listeners,
             metrics=metrics,
         ).build()
-        assert isinstance(scheduler, _FollowingScheduler)
+        assert isinstance(scheduler, FollowingScheduler)
         self.scheduler = scheduler
         scheduler.follow = self._follow
         if scheduler.extenders is not None:
@@ -166,22 +166,36 @@ class Replay:
 
     async def run(self, records: Iterable[Record]) -> ReplayReport:
         timers = asyncio.create_task(self.scheduler.queue.run_timers())
+        left = iter(records)
         try:
-            for record in records:
-                if isinstance(record, TurnsPassed):
-                    await self._pass_turns(record)
-                    continue
-                self._reach(record.at_ns)
-                self._apply(record)
-                if isinstance(record, Answer):
-                    await asyncio.sleep(0)  # The task that waited for it goes on at once.
-            await asyncio.sleep(0)
+            await self._run(left)
+        except CacheCorruptedError as error:
+            self._end(error, left)
         finally:
             self.scheduler.queue.close()
             timers.cancel()
             await asyncio.gather(timers, return_exceptions=True)
             await self.scheduler.tasks.drain(0)
         return self.report
+
+    async def _run(self, records: Iterable[Record]) -> None:
+        for record in records:
+            if isinstance(record, TurnsPassed):
+                await self._pass_turns(record)
+                continue
+            self._reach(record.at_ns)
+            self._apply(record)
+            if isinstance(record, Answer):
+                await asyncio.sleep(0)  # The task that waited for it goes on at once.
+        await asyncio.sleep(0)
+
+    def _end(self, error: CacheCorruptedError, left: Iterable[Record]) -> None:
+        """The scheduler ends; if the recorded one did not, its next decision differs."""
+        self.report.ended = str(error)
+        following = next((each for each in left if isinstance(each, RecordedAttempt)), None)
+        if following is not None:
+            self.report.attempts += 1
+            self._note(following, (ENDED,), text=f"the scheduler has ended: {error}")
 
     async def _pass_turns(self, turns: TurnsPassed) -> None:
         """Let tasks go on as far as they did: in that many turns, or all that can."""
@@ -359,41 +373,3 @@ def _as_recorded(decision: Decision, recorded: RecordedAttempt) -> Decision:
     if decision.status is None:
         return decision.fail(Status(Code.UNSCHEDULABLE, recorded.message), nomination)
     return decision.fail(decision.status, nomination)
-
-
-@dataclass(kw_only=True, eq=False)
-class _FollowingScheduler(Scheduler):
-    """Decides as always, then does what `follow` returns."""
-
-    follow: Callable[[Decision], Decision] = field(default=lambda decision: decision)
-
-    def conclude(self, attempt: SchedulingAttempt, decision: Decision) -> Decision:
-        return super().conclude(attempt, self.follow(decision))
-
-    def decide_early(self, queued_pod: QueuedPod) -> "_WaitingCycle | None":
-        """What a cycle that begins now comes to, to be carried out later; None if it is skipped."""
-        groups = self.groups
-        if groups is not None and groups.is_member(queued_pod):
-            collected = groups.collect(queued_pod)
-            if collected is None:
-                return None
-            started_s, outcome = self.metrics.now_s(), groups.decide(collected)
-            return _WaitingCycle(
-                queued_pod, lambda: self._conclude_group(groups, collected, outcome, started_s)
-            )
-        attempt = self._begin(queued_pod)
-        if attempt is None:
-            return None
-        decision = self._decide(attempt)
-        return _WaitingCycle(queued_pod, lambda: self.conclude(attempt, decision))
-
-
-class _WaitingCycle(NamedTuple):
-    """A decision that is made; `conclude` carries it out."""
-
-    queued_pod: QueuedPod
-    conclude: Callable[[], object]
-
-
-class _FollowingFactory(SchedulerFactory):
-    scheduler_type = _FollowingScheduler
