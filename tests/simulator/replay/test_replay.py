@@ -17,7 +17,7 @@ from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.plugins.registry import REGISTRY
 from kubestow.recording.file import RecordingReader
-from kubestow.recording.format import Put, RecordedAttempt
+from kubestow.recording.format import SETTLED_TURNS, Put, RecordedAttempt, TurnsPassed
 from kubestow.recording.recording import RecordTo, RunRecording
 from kubestow.simulator.embedded import EmbeddedCluster
 from kubestow.simulator.replay.replay import RecordedAnswers, Replay
@@ -170,7 +170,8 @@ def test_a_scheduler_whose_cache_is_corrupted_ends(tmp_path: Path, goes_on: bool
     attempts = [each for each in reader if isinstance(each, RecordedAttempt)]
     # A version from before the binding, as a list of a server that is behind gives it.
     contradiction = msgspec.structs.replace(pods[0], at_ns=pods[-1].at_ns)
-    records = [*reader, contradiction, *(attempts if goes_on else [])]
+    later = [TurnsPassed(pods[-1].at_ns, SETTLED_TURNS), *attempts] if goes_on else []
+    records = [*reader, contradiction, *later]
 
     async def run() -> ReplayReport:
         replay = Replay(reader.header, SchedulerConfig(), FeatureGates(), REGISTRY, answers)
@@ -196,6 +197,7 @@ def test_a_scheduler_whose_cache_is_corrupted_ends(tmp_path: Path, goes_on: bool
         (61, ""),
         (5, "required"),
         (8, "required"),
+        (43, "required"),
         (34, "ignorable"),
     ],
 )

@@ -166,11 +166,8 @@ class Replay:
 
     async def run(self, records: Iterable[Record]) -> ReplayReport:
         timers = asyncio.create_task(self.scheduler.queue.run_timers())
-        left = iter(records)
         try:
-            await self._run(left)
-        except CacheCorruptedError as error:
-            self._end(error, left)
+            await self._run(records)
         finally:
             self.scheduler.queue.close()
             timers.cancel()
@@ -179,23 +176,26 @@ class Replay:
         return self.report
 
     async def _run(self, records: Iterable[Record]) -> None:
+        has_ended = False
         for record in records:
             if isinstance(record, TurnsPassed):
                 await self._pass_turns(record)
+                has_ended |= bool(self.report.ended) and record.count == SETTLED_TURNS
                 continue
             self._reach(record.at_ns)
-            self._apply(record)
+            if has_ended and isinstance(record, RecordedAttempt):
+                self.report.attempts += 1
+                self._note(record, (ENDED,), text="the scheduler had ended")
+                break
+            try:
+                self._apply(record)
+            except CacheCorruptedError as error:
+                # A process ends then. In the few turns that takes, it may still decide on pods.
+                self.report.ended = str(error)
+                self.report.ended_s = self.report.duration_s
             if isinstance(record, Answer):
                 await asyncio.sleep(0)  # The task that waited for it goes on at once.
         await asyncio.sleep(0)
-
-    def _end(self, error: CacheCorruptedError, left: Iterable[Record]) -> None:
-        """The scheduler ends; if the recorded one did not, its next decision differs."""
-        self.report.ended = str(error)
-        following = next((each for each in left if isinstance(each, RecordedAttempt)), None)
-        if following is not None:
-            self.report.attempts += 1
-            self._note(following, (ENDED,), text=f"the scheduler has ended: {error}")
 
     async def _pass_turns(self, turns: TurnsPassed) -> None:
         """Let tasks go on as far as they did: in that many turns, or all that can."""
