@@ -20,9 +20,12 @@
     │   └── CacheCorruptedError   cache and cluster contradict each other: the process must end
     └── QueueError            an operation the queue refuses, likewise
 
+Not of this family is CycleCancelledError, a CancelledError: the process ends.
+
 "This pod fits nowhere" is no exception but a `Status` or a `Decision`.
 """
 
+import asyncio
 from concurrent.futures import Future
 from typing import Any, Literal
 
@@ -134,6 +137,10 @@ class SetAsideError(KubestowError):
         super().__init__("the attempt was set aside")
         self.spent_s = spent_s
         self.awaited = awaited
+
+
+class CycleCancelledError(asyncio.CancelledError):
+    """Ends a scheduling cycle that waits: the process ends, so it must not come to a decision."""
 
 
 class ExtenderError(KubestowError):

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from kubestow.errors import NotFoundError, PluginError
+from kubestow.errors import CycleCancelledError, NotFoundError, PluginError
 from kubestow.framework.answers import wrong_answer
 from kubestow.framework.faults import FaultLog, fault_error, fault_status
 from kubestow.framework.status import Code
@@ -133,7 +133,7 @@ def test_an_error_whose_text_cannot_be_made_is_described(caplog: pytest.LogCaptu
     assert text == "WithoutText (unknown place)"
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(2)])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(2), CycleCancelledError()])
 def test_what_ends_the_process_is_passed_on(error: BaseException) -> None:
     with pytest.raises(type(error)):
         fault_error(error, "A", "Filter", FaultLog())

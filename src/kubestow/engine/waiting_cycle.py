@@ -20,6 +20,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from kubestow.errors import CycleCancelledError
+
 T = TypeVar("T")
 
 
@@ -111,7 +113,7 @@ class _Turn:
             self._for_cycle.acquire()
         if self._is_cancelled:
             answer.cancel()
-            raise asyncio.CancelledError
+            raise CycleCancelledError
 
 
 async def _settled(answer: "Future[Any]") -> None:

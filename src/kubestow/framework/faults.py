@@ -16,7 +16,7 @@ from traceback import walk_tb
 from types import FrameType
 from typing import Final, NamedTuple
 
-from kubestow.errors import PluginError, SetAsideError, WrongAnswerError
+from kubestow.errors import CycleCancelledError, PluginError, SetAsideError, WrongAnswerError
 from kubestow.framework.status import Status
 from kubestow.logs import FIELDS
 
@@ -100,7 +100,7 @@ def attempt_fault(error: BaseException, cycle: str, faults: FaultLog = _FAULTS) 
 
 def pass_on_exit(error: BaseException) -> None:
     """Raise again what ends the process, also from a plugin, and what sets the attempt aside."""
-    if isinstance(error, KeyboardInterrupt | SystemExit | SetAsideError):
+    if isinstance(error, KeyboardInterrupt | SystemExit | CycleCancelledError | SetAsideError):
         raise error
 
 

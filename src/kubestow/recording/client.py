@@ -14,6 +14,9 @@ from kubestow.recording.recorder import Recorder
 T = TypeVar("T", bound=ApiObject)
 R = TypeVar("R", bound=ApiObject | None)
 
+# Verb, kind, namespace and name of a request.
+_Alike = tuple[str, type[ApiObject], str, str]
+
 
 class RecordingClient:
     """Sends everything to another client.
@@ -25,6 +28,9 @@ class RecordingClient:
     def __init__(self, client: ClusterClient, recorder: Recorder) -> None:
         self._client = client
         self._recorder = recorder
+        # The requests under way that are alike, in the order in which they were sent. Their answers
+        # may come in another.
+        self._open: dict[_Alike, list[object]] = {}
 
     @property
     def host(self) -> str:
@@ -122,14 +128,9 @@ class RecordingClient:
         await self._noted("delete", cls, namespace, name, call)
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        # Not by `_noted`: this is the request of every pod.
         metadata = pod.metadata
-        try:
-            await self._client.bind(pod, node_name)
-        except ApiError as error:
-            self._recorder.answered("bind", Pod, metadata.namespace, metadata.name, error)
-            raise
-        self._recorder.answered("bind", Pod, metadata.namespace, metadata.name, None)
+        call = self._client.bind(pod, node_name)
+        await self._noted("bind", Pod, metadata.namespace, metadata.name, call)
 
     async def patch_pod_status(
         self,
@@ -153,10 +154,19 @@ class RecordingClient:
     async def _noted(
         self, request: str, cls: type[ApiObject], namespace: str, name: str, call: Awaitable[R]
     ) -> R:
+        alike: _Alike = (request, cls, namespace, name)
+        sent = object()
+        under_way = self._open.setdefault(alike, [])
+        under_way.append(sent)
         try:
             answer = await call
         except ApiError as error:
-            self._recorder.answered(request, cls, namespace, name, error)
+            self._recorder.answered(*alike, error, under_way.index(sent))
             raise
-        self._recorder.answered(request, cls, namespace, name, answer)
-        return answer
+        else:
+            self._recorder.answered(*alike, answer, under_way.index(sent))
+            return answer
+        finally:
+            under_way.remove(sent)
+            if not under_way:
+                del self._open[alike]

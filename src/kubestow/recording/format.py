@@ -13,6 +13,8 @@ from kubestow.api.decode import KINDS
 from kubestow.api.meta import ApiObject
 
 FORMAT_VERSION: Final = 1
+# More turns of the event loop are not counted: what an answer has set off has ended by then.
+SETTLED_TURNS: Final = 16
 # The origin of what `kubestow record` writes: changes only, of a cluster that another program
 # schedules.
 FOREIGN_ORIGIN: Final = "record"
@@ -102,7 +104,10 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, tag="="):
-    """A request has ended. `text` is the object that came back, if one did."""
+    """A request has ended. `text` is the object that came back, if one did.
+
+    Of several requests that are alike and under way, `position` of them were sent before this one.
+    """
 
     at_ns: int
     request: str
@@ -111,6 +116,7 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, tag="="):
     name: str
     text: bytes
     refusal: Refusal | None
+    position: int = 0
 
 
 class Posted(msgspec.Struct, frozen=True, array_like=True, tag="~"):
@@ -130,7 +136,17 @@ class ClockSet(msgspec.Struct, frozen=True, array_like=True, tag="@"):
     ahead_ns: int
 
 
-Record = Put | Removed | CycleBegan | RecordedAttempt | Answer | Posted | ClockSet
+class TurnsPassed(msgspec.Struct, frozen=True, array_like=True, tag="&"):
+    """The event loop has made this many turns since the last record; SETTLED_TURNS stands for more.
+
+    Between records of the same turn no task has gone on, except one whose request was answered.
+    """
+
+    at_ns: int
+    count: int
+
+
+Record = Put | Removed | CycleBegan | RecordedAttempt | Answer | Posted | ClockSet | TurnsPassed
 
 # Kinds that no scheduler watches.
 _UNWATCHED: Final = (Binding, Event, Lease)

@@ -1,5 +1,6 @@
 """Notes what a scheduler learns and decides, in the order in which it does."""
 
+import asyncio
 import zlib
 from typing import Final, Protocol, TypeVar
 
@@ -14,6 +15,7 @@ from kubestow.engine.decision import Decision
 from kubestow.errors import ApiError, UnreachableError
 from kubestow.queue import QueuedPod
 from kubestow.recording.format import (
+    SETTLED_TURNS,
     Answer,
     ClockSet,
     CycleBegan,
@@ -23,6 +25,7 @@ from kubestow.recording.format import (
     RecordedAttempt,
     Refusal,
     Removed,
+    TurnsPassed,
 )
 
 T = TypeVar("T", bound=ApiObject)
@@ -51,6 +54,9 @@ class Recorder:
     def __init__(self, sink: RecordSink, clock: Clock) -> None:
         self._clock = clock
         self._monotonic_s = clock.monotonic_s
+        # How many turns the event loop has made since the last record. They are not counted while
+        # this is SETTLED_TURNS.
+        self._turns = SETTLED_TURNS
         self.start_again(sink)
 
     def start_again(self, sink: RecordSink) -> None:
@@ -78,6 +84,8 @@ class Recorder:
         at_ns = round((self._monotonic_s() - self._started_s) * NANOSECONDS)
         # At once: a moment later reading the object again takes longer than this.
         text = encode_json(new)
+        if self._turns:
+            self._note_turns(at_ns)
         self._records.append(Put(at_ns, type(new).__name__, text))
         if len(self._records) >= BLOCK_RECORDS:
             self._flush()
@@ -101,16 +109,18 @@ class Recorder:
         namespace: str,
         name: str,
         answer: ApiObject | ApiError | None,
+        position: int,
     ) -> None:
+        """A request has ended; `position` requests like this one were sent before and have not."""
         is_error = isinstance(answer, ApiError)
         text = b"" if answer is None or is_error else encode_json(answer)
         refusal = refusal_of(answer) if is_error else None
         at_ns = self._now_ns()
-        self._add(Answer(at_ns, request, cls.__name__, namespace, name, text, refusal))
+        self._add(Answer(at_ns, request, cls.__name__, namespace, name, text, refusal, position))
 
     def posted(self, request: int, code: int, body: bytes, error: str) -> None:
         """An extender has answered; called in any thread."""
-        self._add(Posted(self._now_ns(), request, code, body, error))
+        self._append(Posted(self._now_ns(), request, code, body, error))
 
     def _note_clock(self, at_ns: int) -> None:
         ahead_ns = self._clock.now_ns() - self._started_ns - at_ns
@@ -118,7 +128,23 @@ class Recorder:
             self._ahead_ns = ahead_ns
             self._add(ClockSet(at_ns, ahead_ns))
 
+    def _note_turns(self, at_ns: int) -> None:
+        turns, self._turns = self._turns, 0
+        self._records.append(TurnsPassed(at_ns, turns))
+        if turns == SETTLED_TURNS:
+            asyncio.get_running_loop().call_soon(self._count_turn)
+
+    def _count_turn(self) -> None:
+        self._turns += 1
+        if self._turns < SETTLED_TURNS:
+            asyncio.get_running_loop().call_soon(self._count_turn)
+
     def _add(self, record: Record) -> None:
+        if self._turns:
+            self._note_turns(record.at_ns)
+        self._append(record)
+
+    def _append(self, record: Record) -> None:
         self._records.append(record)
         if len(self._records) >= BLOCK_RECORDS:
             self._flush()

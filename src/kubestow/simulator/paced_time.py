@@ -48,6 +48,10 @@ class PacedLoop(asyncio.SelectorEventLoop):
             return self._since_s
         return self._since_s + self._speed * (self._real.monotonic_s() - self._since_real_s)
 
+    def advance(self, seconds: float) -> None:
+        """Skip this time, at any speed."""
+        self._since_s += seconds
+
     def real_wait_s(self, timeout_s: float | None) -> float | None:
         """How long to wait in real time for a timer that is due in `timeout_s`; None: no limit."""
         if timeout_s is None or self._speed == PAUSED:

@@ -4,8 +4,11 @@ import json
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from kubestow.recording.file import RecordingReader, RecordingWriter
+from kubestow.recording.format import Put
 from kubestow.service.cli import main
 
 ROOT = Path(__file__).parents[3]
@@ -92,3 +95,24 @@ def test_data_has_the_explanations_and_counts_the_rest(
     }
     assert scored["scores"] == [{"plugin": "NodeResourcesFit", "recorded": -50, "replayed": 50}]
     assert (report["differing"], report["unexplained"]) == (5, 3)
+
+
+def test_a_corrupted_cache_ends_the_replay_with_a_sentence(
+    recording: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    reader = RecordingReader(recording)
+    records = list(reader)
+    pod = next(each for each in records if isinstance(each, Put) and each.kind == "Pod")
+    path = tmp_path / "contradictory.rec"
+    writer = RecordingWriter(path, reader.header)
+    # The first version of a pod that has a node by now.
+    writer.records += [*records, msgspec.structs.replace(pod, at_ns=records[-1].at_ns)]
+    writer.close()
+    capsys.readouterr()
+    assert run(monkeypatch, "replay", str(path)) == 0
+    *_, summary, ended = capsys.readouterr().out.replace(" \n", " ").splitlines()
+    assert summary.endswith("changes: 0 differ")
+    assert ended.startswith("The scheduler ended at 0.000s: Pod updated on a different node than ")

@@ -17,7 +17,7 @@ from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.plugins.registry import REGISTRY
 from kubestow.recording.file import RecordingReader
-from kubestow.recording.format import RecordedAttempt
+from kubestow.recording.format import SETTLED_TURNS, Put, RecordedAttempt, TurnsPassed
 from kubestow.recording.recording import RecordTo, RunRecording
 from kubestow.simulator.embedded import EmbeddedCluster
 from kubestow.simulator.replay.replay import RecordedAnswers, Replay
@@ -159,11 +159,47 @@ def test_a_pod_that_is_not_in_the_recording_is_said(tmp_path: Path) -> None:
     assert report.differences[0].replayed == "the pod was not waiting"
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_scheduler_whose_cache_is_corrupted_ends(tmp_path: Path, goes_on: bool) -> None:
+    """As `run` does. If the recorded one did not, that is a difference."""
+    path = tmp_path / "r"
+    recorded(path, [*CLUSTER, pod("p"), pod("q")])
+    reader = RecordingReader(path)
+    answers = RecordedAnswers.of(reader)
+    pods = [each for each in reader if isinstance(each, Put) and b'"name":"p"' in each.text]
+    attempts = [each for each in reader if isinstance(each, RecordedAttempt)]
+    # A version from before the binding, as a list of a server that is behind gives it.
+    contradiction = msgspec.structs.replace(pods[0], at_ns=pods[-1].at_ns)
+    later = [TurnsPassed(pods[-1].at_ns, SETTLED_TURNS), *attempts] if goes_on else []
+    records = [*reader, contradiction, *later]
+
+    async def run() -> ReplayReport:
+        replay = Replay(reader.header, SchedulerConfig(), FeatureGates(), REGISTRY, answers)
+        return await replay.run(records)
+
+    report = run_in_virtual_time(run())
+    assert report.ended.startswith("Pod updated on a different node than previously added to.")
+    assert [each.what for each in report.differences] == [("ended",)] * goes_on
+    assert report.attempts == 2 + goes_on
+
+
 # Restarts, preemption, volumes, lost answers, broken watches, clocks that are set: whatever happens
 # to a scheduler, its recording explains its decisions. Plugins that fail at random are left out.
-# With an extender that is late, silent or wrong, bindings end while a cycle waits for it.
+# With an extender that is late, silent or wrong, bindings end while a cycle waits for it, and a
+# process that ends cancels the cycle.
 @pytest.mark.parametrize(
-    ("seed", "extender"), [(8, ""), (34, ""), (61, ""), (8, "required"), (34, "ignorable")]
+    ("seed", "extender"),
+    [
+        (3, ""),
+        (8, ""),
+        (12, ""),
+        (34, ""),
+        (61, ""),
+        (5, "required"),
+        (8, "required"),
+        (43, "required"),
+        (34, "ignorable"),
+    ],
 )
 def test_every_process_of_a_disturbed_cluster_is_replayed(
     seed: int,

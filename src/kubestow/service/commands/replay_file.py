@@ -177,6 +177,9 @@ def _print_report(report: ReplayReport, show: int, output: DataFormat) -> None:
         f"{report.attempts:,} decisions in {report.duration_s:,.1f} s, {report.changes:,} changes: "
         f"{report.differing:,} differ{_parts(report.by_what)}"
     )
+    if report.ended:
+        text = f"The scheduler ended at {report.ended_s:,.3f}s: {report.ended}"
+        stdout().print(text, markup=False, highlight=False)
     _print_cut(report.cut_at)
 
 

@@ -48,29 +48,36 @@ class ReplayClient:
         # How many answers of each are still to come.
         self._coming = Counter(answers)
         self._early: defaultdict[RequestKey, deque[Answer]] = defaultdict(deque)
-        self._waiting: defaultdict[RequestKey, deque[asyncio.Future[Answer]]] = defaultdict(deque)
+        # In the order in which they were made.
+        self._waiting: defaultdict[RequestKey, list[asyncio.Future[Answer]]] = defaultdict(list)
 
     def deliver(self, answer: Answer) -> None:
         """The recording has come to this answer."""
         key = key_of(answer)
         self._coming[key] -= 1
-        waiting = self._waiting[key]
-        while waiting:
-            future = waiting.popleft()
-            if not future.done():
-                future.set_result(answer)
-                return
-        self._early[key].append(answer)
+        waiting = self._unanswered(key)
+        if waiting:
+            # If fewer requests were made than recorded, the last one gets the answer.
+            waiting[min(answer.position, len(waiting) - 1)].set_result(answer)
+        else:
+            self._early[key].append(answer)
+
+    def _unanswered(self, key: RequestKey) -> "list[asyncio.Future[Answer]]":
+        return [future for future in self._waiting[key] if not future.done()]
 
     async def _answer(self, key: RequestKey) -> Answer | None:
         """None if the recording has no answer; raises what it says."""
         early = self._early[key]
         if early:
             answer = early.popleft()
-        elif not self._answers_all or self._coming[key] > len(self._waiting[key]):
+        elif not self._answers_all or self._coming[key] > len(self._unanswered(key)):
             future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-            self._waiting[key].append(future)
-            answer = await future
+            waiting = self._waiting[key]
+            waiting.append(future)
+            try:
+                answer = await future
+            finally:
+                waiting.remove(future)
         else:
             return None
         if answer.refusal is not None:

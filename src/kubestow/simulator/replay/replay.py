@@ -2,7 +2,8 @@
 
 Everything that came from outside comes at its recorded time: changes of objects through the same
 informers' code, answers to requests, and the turn of each pod. In between, the scheduler does what
-it did: bindings, retries and evictions run as tasks. Nothing depends on how fast this machine is.
+it did: bindings, retries and evictions run as tasks, for as many turns of the event loop as were
+recorded. Nothing depends on how fast this machine is.
 
 A decision that differs is noted, and the recorded one is carried out: one difference must not
 make all later decisions differ.
@@ -12,7 +13,6 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -27,18 +27,18 @@ from kubestow.cluster.informer import Informer
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision, Nomination
-from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.engine.profiles import Registry
-from kubestow.engine.scheduler import Scheduler, SchedulingAttempt
 from kubestow.engine.watching import ClusterWatcher
+from kubestow.errors import CacheCorruptedError
 from kubestow.framework.handle import NoEvents
 from kubestow.framework.status import Code, Status
 from kubestow.queue import QueuedPod
 from kubestow.queue.queue import SchedulingQueue
 from kubestow.recording.format import (
+    SETTLED_TURNS,
     Answer,
     ClockSet,
     CycleBegan,
@@ -48,10 +48,13 @@ from kubestow.recording.format import (
     Record,
     RecordedAttempt,
     Removed,
+    TurnsPassed,
     kind_of,
 )
 from kubestow.recording.recorder import attempt_of
+from kubestow.simulator.paced_time import PacedLoop
 from kubestow.simulator.replay.client import ReplayClient, RequestKey, key_of
+from kubestow.simulator.replay.following import EarlyDecision, FollowingFactory, FollowingScheduler
 from kubestow.simulator.replay.posts import RecordedPosts, replay_posts
 from kubestow.simulator.replay.report import (
     ReplayDifference,
@@ -60,9 +63,10 @@ from kubestow.simulator.replay.report import (
     outcome_of,
 )
 from kubestow.simulator.replay.why import AttemptViews
-from kubestow.simulator.virtual_time import VirtualClock
+from kubestow.simulator.virtual_time import VirtualClock, VirtualTimeLoop
 
 NOT_WAITING: Final = "not waiting"
+ENDED: Final = "ended"
 
 
 class RecordedAnswers(NamedTuple):
@@ -118,12 +122,15 @@ class Replay:
     ) -> None:
         """`is_other`: the configuration is not the recorded one; `views` looks at attempts."""
         self.report = ReplayReport(is_other=is_other)
-        self.clock = VirtualClock(asyncio.get_running_loop(), header.started_ns)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop | PacedLoop)
+        self._loop = loop
+        self.clock = VirtualClock(loop, header.started_ns)
         # The attempt that is being replayed, until its pod is decided on.
         self._recorded: RecordedAttempt | None = None
         self._views = views or AttemptViews()
         # A cycle that waited for extenders, from its beginning to its end.
-        self._waiting: _WaitingCycle | None = None
+        self._waiting: EarlyDecision | None = None
         # Members of a group that were decided on, in this order, and not compared yet.
         self._members: deque[_Decided] = deque()
         objects = ClusterObjects()
@@ -132,7 +139,7 @@ class Replay:
         self.listeners: list[DecisionListener] = [self._decided]
         rng = np.random.default_rng(0)
         rng.bit_generator.state = json.loads(header.chance)
-        scheduler = _FollowingFactory(
+        scheduler = FollowingFactory(
             config=config,
             client=self.client,
             objects=objects,
@@ -146,7 +153,7 @@ class Replay:
             listeners=self.listeners,
             metrics=metrics,
         ).build()
-        assert isinstance(scheduler, _FollowingScheduler)
+        assert isinstance(scheduler, FollowingScheduler)
         self.scheduler = scheduler
         scheduler.follow = self._follow
         if scheduler.extenders is not None:
@@ -160,10 +167,7 @@ class Replay:
     async def run(self, records: Iterable[Record]) -> ReplayReport:
         timers = asyncio.create_task(self.scheduler.queue.run_timers())
         try:
-            for record in records:
-                await self._reach(record.at_ns)
-                self._apply(record)
-            await asyncio.sleep(0)
+            await self._run(records)
         finally:
             self.scheduler.queue.close()
             timers.cancel()
@@ -171,11 +175,44 @@ class Replay:
             await self.scheduler.tasks.drain(0)
         return self.report
 
-    async def _reach(self, at_ns: int) -> None:
-        """Wait for this time; tasks that can go on before it do."""
-        wait_s = at_ns / NANOSECONDS - self.clock.monotonic_s()
-        await asyncio.sleep(max(wait_s, 0))
+    async def _run(self, records: Iterable[Record]) -> None:
+        has_ended = False
+        for record in records:
+            if isinstance(record, TurnsPassed):
+                await self._pass_turns(record)
+                has_ended |= bool(self.report.ended) and record.count == SETTLED_TURNS
+                continue
+            self._reach(record.at_ns)
+            if has_ended and isinstance(record, RecordedAttempt):
+                self.report.attempts += 1
+                self._note(record, (ENDED,), text="the scheduler had ended")
+                break
+            try:
+                self._apply(record)
+            except CacheCorruptedError as error:
+                # A process ends then. In the few turns that takes, it may still decide on pods.
+                self.report.ended = str(error)
+                self.report.ended_s = self.report.duration_s
+            if isinstance(record, Answer):
+                await asyncio.sleep(0)  # The task that waited for it goes on at once.
+        await asyncio.sleep(0)
+
+    async def _pass_turns(self, turns: TurnsPassed) -> None:
+        """Let tasks go on as far as they did: in that many turns, or all that can."""
+        for _ in range(turns.count):
+            await asyncio.sleep(0)
+        if turns.count == SETTLED_TURNS:
+            await asyncio.sleep(max(self._wait_s(turns.at_ns), 0))
+
+    def _reach(self, at_ns: int) -> None:
+        """Move the clock to this time; no task goes on."""
+        wait_s = self._wait_s(at_ns)
+        if wait_s > 0:
+            self._loop.advance(wait_s)
         self.report.duration_s = round(at_ns / NANOSECONDS, 3)
+
+    def _wait_s(self, at_ns: int) -> float:
+        return at_ns / NANOSECONDS - self.clock.monotonic_s()
 
     def _apply(self, record: Record) -> None:
         match record:
@@ -195,6 +232,8 @@ class Replay:
                 pass  # Taken by its request.
             case ClockSet():
                 self.clock.set(record.ahead_ns)
+            case TurnsPassed():
+                pass  # They have passed.
 
     # --- changes ---
 
@@ -334,41 +373,3 @@ def _as_recorded(decision: Decision, recorded: RecordedAttempt) -> Decision:
     if decision.status is None:
         return decision.fail(Status(Code.UNSCHEDULABLE, recorded.message), nomination)
     return decision.fail(decision.status, nomination)
-
-
-@dataclass(kw_only=True, eq=False)
-class _FollowingScheduler(Scheduler):
-    """Decides as always, then does what `follow` returns."""
-
-    follow: Callable[[Decision], Decision] = field(default=lambda decision: decision)
-
-    def conclude(self, attempt: SchedulingAttempt, decision: Decision) -> Decision:
-        return super().conclude(attempt, self.follow(decision))
-
-    def decide_early(self, queued_pod: QueuedPod) -> "_WaitingCycle | None":
-        """What a cycle that begins now comes to, to be carried out later; None if it is skipped."""
-        groups = self.groups
-        if groups is not None and groups.is_member(queued_pod):
-            collected = groups.collect(queued_pod)
-            if collected is None:
-                return None
-            started_s, outcome = self.metrics.now_s(), groups.decide(collected)
-            return _WaitingCycle(
-                queued_pod, lambda: self._conclude_group(groups, collected, outcome, started_s)
-            )
-        attempt = self._begin(queued_pod)
-        if attempt is None:
-            return None
-        decision = self._decide(attempt)
-        return _WaitingCycle(queued_pod, lambda: self.conclude(attempt, decision))
-
-
-class _WaitingCycle(NamedTuple):
-    """A decision that is made; `conclude` carries it out."""
-
-    queued_pod: QueuedPod
-    conclude: Callable[[], object]
-
-
-class _FollowingFactory(SchedulerFactory):
-    scheduler_type = _FollowingScheduler

@@ -43,6 +43,7 @@ class ReplayReport(msgspec.Struct, kw_only=True, rename="camel"):
     by_what       how many of the differences are of each sort
     changes       changes of objects that the scheduler learnt of
     duration_s    recorded time
+    ended         why the scheduler ended, and `ended_s` when: a change contradicts its cache
     cut_at        the byte at which the recording is cut off; None if it is whole
     is_other      another configuration or version was tried, so differences are expected
     """
@@ -54,6 +55,8 @@ class ReplayReport(msgspec.Struct, kw_only=True, rename="camel"):
     differences: list[ReplayDifference] = msgspec.field(default_factory=list[ReplayDifference])
     changes: int = 0
     duration_s: float = 0.0
+    ended: str = ""
+    ended_s: float = 0.0
     cut_at: int | None = None
     is_other: bool = False
 
