@@ -9,6 +9,7 @@ hunting. Choose with HYPOTHESIS_PROFILE; where CI is set and nothing is chosen, 
 
 import gc
 import io
+import logging
 import os
 import platform
 import subprocess
@@ -16,7 +17,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from pathlib import Path
 from types import FunctionType
@@ -53,6 +54,17 @@ settings.load_profile(
 # More than 14,000 tests are 700,000 objects that live as long as the process: none of them is
 # scanned again, and the others less often than by default, which saves about 7 % of the time.
 GC_THRESHOLDS = (20_000, 10, 10)
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """Commands that run in the process of the tests set up its log."""
+    loggers = logging.getLogger(), logging.getLogger("kubestow")
+    before = [(logger, logger.level, logger.handlers.copy()) for logger in loggers]
+    yield
+    for logger, level, handlers in before:
+        logger.setLevel(level)
+        logger.handlers[:] = handlers
 
 
 def pytest_collection_finish() -> None:
