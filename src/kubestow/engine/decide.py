@@ -23,7 +23,7 @@ from kubestow.engine.equivalence.records import Records
 from kubestow.engine.equivalence.verdicts import FallBackToPlain
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
 from kubestow.engine.extenders import ExtenderChain
-from kubestow.engine.search import NodeSearch
+from kubestow.engine.search import FeasibleSearch
 from kubestow.engine.select_host import HostSelector, PreorderSelector
 from kubestow.errors import BudgetSpentError, PluginError, SetAsideError
 from kubestow.framework.attempt_timer import AttemptTimer
@@ -188,7 +188,7 @@ class Decider:
                 return self._reject_all(profile, decision, rejections)
         candidates = self._candidates(decision)
         decision.nodes_to_find = self._nodes_to_find(profile, len(candidates))
-        search = NodeSearch(self._snapshot, profile, decision, evaluation, nominated)
+        search = FeasibleSearch(self._snapshot, profile, decision, evaluation, nominated)
         error = None
         start = self.next_start_index
         if placement is not None and outcome.node_names is None and len(candidates):

@@ -17,7 +17,7 @@ from kubestow.framework.status import Status
 from kubestow.index.nodes import SimulatedNode
 
 
-class NodeSearch:
+class FeasibleSearch:
     """One search, stretch by stretch.
 
     A stretch is evaluated as a whole, and the verdicts behind the node at which upstream stops are
