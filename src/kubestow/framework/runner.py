@@ -448,10 +448,7 @@ def score_of(step: ScoreStep, state: CycleState, pod: PodInfo, nodes: Nodes) -> 
         answer = step.plugin.score(state, pod, nodes)
         scores = score_answer(answer, step.name, len(nodes))
     except BaseException as error:  # A fault in one plugin must not stop the scheduler.
-        fault = fault_error(error, step.name, SCORE)
-        failed = _score_error("running Score plugins", step.name, fault)
-        state.sampler.plugin_ended(step.name, SCORE, failed.status)
-        raise failed from error
+        raise _failed_score("running Score plugins", step.name, SCORE, state, error) from error
     state.sampler.plugin_ended(step.name, SCORE)
     return scores
 
@@ -464,10 +461,9 @@ def normalize_of(step: ScoreStep, state: CycleState, pod: PodInfo, raw: IntArray
         answer = step.normalizer.normalize(state, pod, raw)
         scores = array_answer(answer, step.name, "scores", len(raw))
     except BaseException as error:  # A fault in one plugin must not stop the scheduler.
-        fault = fault_error(error, step.name, NORMALIZE)
-        failed = _score_error("running Normalize on Score plugins", step.name, fault)
-        state.sampler.plugin_ended(step.name, NORMALIZE, failed.status)
-        raise failed from error
+        raise _failed_score(
+            "running Normalize on Score plugins", step.name, NORMALIZE, state, error
+        ) from error
     state.sampler.plugin_ended(step.name, NORMALIZE)
     return scores
 
@@ -485,12 +481,18 @@ def final_scores_of(
         if answer is not None:
             answer = array_answer(answer, step.name, "scores", len(nodes))
     except BaseException as error:  # A fault in one plugin must not stop the scheduler.
-        fault = fault_error(error, step.name, SCORE)
-        failed = _score_error("running Score plugins", step.name, fault)
-        state.sampler.plugin_ended(step.name, SCORE, failed.status)
-        raise failed from error
+        raise _failed_score("running Score plugins", step.name, SCORE, state, error) from error
     state.sampler.plugin_ended(step.name, SCORE)
     return answer
+
+
+def _failed_score(
+    prefix: str, name: str, point: str, state: CycleState, error: BaseException
+) -> ScoreError:
+    """The failure of one plugin, which is measured as well."""
+    failed = _score_error(prefix, name, fault_error(error, name, point))
+    state.sampler.plugin_ended(name, point, failed.status)
+    return failed
 
 
 def _score_error(prefix: str, name: str, error: Exception) -> ScoreError:

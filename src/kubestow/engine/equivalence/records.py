@@ -90,8 +90,9 @@ class Account(Generic[T]):
 class _Place:
     """Where what is kept for pods of one shape is found.
 
-    frame      the frame that `record` is for
-    record     None while there is no frame
+    frame            the frame that `record_account` is for
+    record_account   None while there is no frame
+    kept             what the last pod of the shape used
     """
 
     __slots__ = ("frame", "frame_account", "kept", "plan", "record_account", "shape")
@@ -143,6 +144,7 @@ class Records:
             # It occurs again when every plugin is asked, which reports it; unless it is in a
             # function of a declaration, which is called nowhere else.
             fault_error(error, "", REUSE)
+            self._last = None  # It may be that of another pod.
             log.debug("Asking every plugin about pod %s", pod.key, exc_info=True)
         return PlainEvaluation(profile, pod, self._snapshot)
 
