@@ -4,7 +4,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import pytest
@@ -273,18 +273,18 @@ def client_context(suite: str = CIPHERS) -> ssl.SSLContext:
     return context
 
 
-def test_a_connection_that_is_accepted_at_the_end_is_closed() -> None:
-    async def main() -> None:
-        async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            raise AssertionError("there is no request")
-
-        port = HttpPort(handle, socket.create_server(("127.0.0.1", 0)), tls=None)
-        ours, theirs = socket.socketpair()
-        with theirs:
-            port._admit(ours)
-            # The task of the connection is cancelled before it has run.
-            await port.stop_listening()
+@pytest.mark.parametrize("turns_passed", range(6))
+def test_a_connection_that_arrives_at_the_end_is_closed(turns_passed: int) -> None:
+    async def work(_: ShiftedLoop) -> None:
+        async with Port() as port:
             await turns()
-            assert ours.fileno() == -1
+            client = socket.create_connection(port.address)
+            client.setblocking(False)
+            await turns(turns_passed)
+            await port.port.stop_listening()
+            await port.port.close(timeout_s=0)
+            await turns()
+            with client, suppress(ConnectionError):
+                assert client.recv(1) == b""
 
-    asyncio.run(main())
+    run(work)

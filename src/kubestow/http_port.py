@@ -81,7 +81,7 @@ class HttpPort:
         self._busy: dict[web.RequestHandler, asyncio.Task[None]] = {}
         # Sockets whose task has not run yet: if it is cancelled before, nothing else closes them.
         self._untouched: set[socket.socket] = set()
-        self._accepting: asyncio.Task[None] | None = None
+        self._pause: asyncio.TimerHandle | None = None
         # Connections that were closed because of the limit.
         self.refused_count = 0
 
@@ -95,7 +95,7 @@ class HttpPort:
 
     def start(self) -> None:
         self._bound.setblocking(False)
-        self._accepting = asyncio.create_task(self._accept())
+        self._accept_more()
 
     async def close(self, *, timeout_s: float) -> None:
         """Stop listening, then wait for requests in progress, at most `timeout_s`."""
@@ -106,9 +106,11 @@ class HttpPort:
         await self._server.shutdown(timeout_s)
 
     async def stop_listening(self) -> None:
+        if self._bound.fileno() != -1:
+            asyncio.get_running_loop().remove_reader(self._bound)
+        if self._pause is not None:
+            self._pause.cancel()
         ended = [*self._waiting.values()]
-        if self._accepting is not None:
-            ended.append(self._accepting)
         for task in ended:
             task.cancel()
         await asyncio.gather(*ended, return_exceptions=True)
@@ -116,20 +118,24 @@ class HttpPort:
 
     # --- connections ---
 
-    async def _accept(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                accepted, _ = await loop.sock_accept(self._bound)
-            except ConnectionError:
-                continue  # The client has closed it already.
-            except OSError as error:
-                log.warning("cannot accept a connection: %s; trying again", error.strerror)
-                await asyncio.sleep(PAUSE_S)
-                continue
-            self._admit(accepted)
-            # Where clients are waiting, `sock_accept` does not yield.
-            await asyncio.sleep(0)
+    def _accept_more(self) -> None:
+        # Not a task around `loop.sock_accept`: where that is cancelled in the turn in which a
+        # connection arrives, nothing closes the connection.
+        asyncio.get_running_loop().add_reader(self._bound, self._accept)
+
+    def _accept(self) -> None:
+        try:
+            accepted, _ = self._bound.accept()
+        except (BlockingIOError, InterruptedError, ConnectionError):
+            return  # The client has closed it already.
+        except OSError as error:
+            log.warning("cannot accept a connection: %s; trying again", error.strerror)
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self._bound)
+            self._pause = loop.call_later(PAUSE_S, self._accept_more)
+            return
+        accepted.setblocking(False)
+        self._admit(accepted)
 
     def _admit(self, accepted: socket.socket) -> None:
         if self.connection_count >= self._connections_max:
