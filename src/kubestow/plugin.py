@@ -23,7 +23,7 @@ from kubestow.framework.plugin import (
     Restriction,
     StatusCodes,
 )
-from kubestow.framework.reuse import PodReads, Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse, RowCodes
 from kubestow.framework.status import Code, Status
 from kubestow.index.follow import Follower
 from kubestow.index.held import NodesByItem
@@ -59,6 +59,7 @@ __all__ = [
     "Resource",
     "Restriction",
     "Reuse",
+    "RowCodes",
     "SimulatedNode",
     "Snapshot",
     "Status",

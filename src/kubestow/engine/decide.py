@@ -18,7 +18,8 @@ import numpy.typing as npt
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.quantity import wrap_int64
 from kubestow.cache.snapshot import Snapshot
-from kubestow.engine.decision import CLEAR_NOMINATION, Decision, Nomination
+from kubestow.engine.decision import CLEAR_NOMINATION, Decision, Nomination, Visited
+from kubestow.engine.equivalence.passing_nodes import PassingNodes
 from kubestow.engine.equivalence.records import Records
 from kubestow.engine.equivalence.verdicts import FallBackToPlain
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
@@ -184,8 +185,12 @@ class Decider:
                 return None
             rejections = evaluation.rejections()
             if rejections is not None:
-                evaluation.note_share(0.0)
+                evaluation.note_search(0, len(self._snapshot.names))
                 return self._reject_all(profile, decision, rejections)
+            passing = None if decision.has_diagnosis else evaluation.passing_nodes()
+            if passing is not None:
+                self._take_passing(profile, decision, evaluation, passing)
+                return None
         candidates = self._candidates(decision)
         decision.nodes_to_find = self._nodes_to_find(profile, len(candidates))
         search = FeasibleSearch(self._snapshot, profile, decision, evaluation, nominated)
@@ -226,6 +231,20 @@ class Decider:
         )
         decision.evaluated_count = found
         self.next_start_index = end % count
+        decision.state.meter.point_ended(FILTER)
+
+    def _take_passing(
+        self, profile: Profile, decision: Decision, evaluation: Evaluation, passing: PassingNodes
+    ) -> None:
+        """Take `nodes_to_find` of the nodes that pass, from where the last search ended."""
+        count = len(self._snapshot.names)
+        first = self.next_start_index % count
+        wanted = decision.nodes_to_find = self._nodes_to_find(profile, count)
+        rows, evaluated = passing.take(first, wanted)
+        decision.set_feasible(rows)
+        decision.evaluated_count = evaluated
+        decision.visited = Visited(passing, evaluation, first, evaluated)
+        self.next_start_index = (first + evaluated) % count
         decision.state.meter.point_ended(FILTER)
 
     def _reject_all(

@@ -5,7 +5,7 @@ runner. It refers to the arrays of the attempt, and texts are made on demand. So
 within its scheduling cycle: the next one overwrites these arrays. `freeze` gives a copy to keep.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Final, NamedTuple
 
@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import row_numbers
+from kubestow.engine.equivalence.passing_nodes import PassingNodes
+from kubestow.engine.evaluation import Evaluation
 from kubestow.engine.frozen_decision import (
     FrozenDecision,
     FrozenScores,
@@ -57,6 +59,25 @@ class GroupMisfitError(PluginError):
         self.rejector = rejector
 
 
+class Visited(NamedTuple):
+    """The rows that a search looked at, from `first` on and round, where it took those that pass
+    from a list. Their verdicts are found when they are read, mostly never."""
+
+    passing: PassingNodes
+    evaluation: Evaluation
+    first: int
+    evaluated: int
+
+    def rejected_counts(self, found: int) -> Mapping[int, int]:
+        return self.passing.rejected_counts(self.first, self.evaluated, found)
+
+    def record_in(self, diagnosis: Diagnosis) -> None:
+        count, end = diagnosis.node_count, self.first + self.evaluated
+        for rows in (slice(self.first, min(end, count)), slice(0, max(end - count, 0))):
+            if rows.stop > rows.start:
+                diagnosis.record(rows, *self.evaluation.verdicts(rows))
+
+
 class Decision:
     """One attempt to place one pod.
 
@@ -82,6 +103,8 @@ class Decision:
     is_by_shape = False
     post_filter: PostFilterResult | None = None
     post_filter_status: Status | None = None
+    # The nodes a search looked at whose verdicts are not in the diagnosis yet.
+    visited: "Visited | None" = None
     _diagnosis: Diagnosis | None = None
 
     def __init__(
@@ -103,7 +126,19 @@ class Decision:
         """The verdicts on nodes that do not fit; made when first needed, since most pods fit."""
         if self._diagnosis is None:
             self._diagnosis = Diagnosis(self.node_names, self.state, self._filters)
+            if self.visited is not None:
+                self.visited.record_in(self._diagnosis)
         return self._diagnosis
+
+    @property
+    def has_diagnosis(self) -> bool:
+        return self._diagnosis is not None
+
+    def rejected_counts(self) -> Mapping[int, int]:
+        """How many nodes each filter rejected, by its index."""
+        if self._diagnosis is None and self.visited is not None:
+            return self.visited.rejected_counts(self.feasible_count)
+        return self.diagnosis.rejected_counts()
 
     @property
     def feasible(self) -> npt.NDArray[np.intp]:

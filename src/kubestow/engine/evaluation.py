@@ -9,6 +9,7 @@ from typing import Protocol
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import Rows
 from kubestow.cache.snapshot import Snapshot
+from kubestow.engine.equivalence.passing_nodes import PassingNodes
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import Rejections
 from kubestow.framework.profile import Profile
@@ -32,8 +33,8 @@ class Evaluation(Protocol):
         """An estimate of the share of nodes that fit; decides how many are filtered at once."""
         ...
 
-    def note_share(self, share: float) -> None:
-        """Take the share of nodes that fitted in this search, for the next estimate."""
+    def note_search(self, found_count: int, evaluated_count: int) -> None:
+        """Take how many of the nodes that this search looked at fitted, for the next one."""
         ...
 
     def passes_everywhere(self) -> bool:
@@ -42,6 +43,10 @@ class Evaluation(Protocol):
 
     def rejections(self) -> Rejections | None:
         """The verdicts on all nodes where none is known to fit. Call `pre_filter` first."""
+        ...
+
+    def passing_nodes(self) -> PassingNodes | None:
+        """The nodes that pass, if they are kept; at least one. Call `pre_filter` first."""
         ...
 
     def status_on(self, row: int) -> Status | None:
@@ -73,13 +78,16 @@ class PlainEvaluation:
     def passing_share(self) -> float:
         return 1.0
 
-    def note_share(self, share: float) -> None:
+    def note_search(self, found_count: int, evaluated_count: int) -> None:
         """The next attempt knows nothing of this one."""
 
     def passes_everywhere(self) -> bool:
         return False
 
     def rejections(self) -> Rejections | None:
+        return None
+
+    def passing_nodes(self) -> PassingNodes | None:
         return None
 
     def status_on(self, row: int) -> Status | None:

@@ -52,7 +52,7 @@ class FeasibleSearch:
         decision.set_feasible(_joined(self._found))
         decision.evaluated_count = self._found_count + diagnosis.failed_count
         if decision.evaluated_count:
-            self._evaluation.note_share(self._found_count / decision.evaluated_count)
+            self._evaluation.note_search(self._found_count, decision.evaluated_count)
         return None if self._found_count else diagnosis.note_rejecting_plugins()
 
     def run(self, candidates: range | npt.NDArray[np.intp], start: int) -> Status | None:

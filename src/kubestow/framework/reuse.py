@@ -42,6 +42,18 @@ class PodReads(IntEnum):
 Condition = Callable[[CycleState, PodInfo], bool]
 
 
+class RowCodes(NamedTuple):
+    """The codes of a filter in one attempt, node by node.
+
+    basis     where two attempts have equal ones, all nodes have the same codes in both but for
+              those that changed in between
+    code_of   the code of the node in that row
+    """
+
+    basis: Hashable
+    code_of: Callable[[int], int]
+
+
 class Reuse(NamedTuple):
     """A plugin's declaration.
 
@@ -61,6 +73,8 @@ class Reuse(NamedTuple):
     passes            attempts in which every node of the snapshot passes the filter, as far as can
                       be said without looking at single nodes; asked after PreFilter. The filter is
                       then not called
+    row_codes         the codes that the filter would give, asked after PreFilter, where what they
+                      depend on is known for all nodes at once; None where it is not
     scores_zero       attempts in which the normalised score of every node is 0. The plugin is then
                       not called to score
     final_scores      what PreScore, Score and the normalisation come to, in one call; None where
@@ -79,6 +93,7 @@ class Reuse(NamedTuple):
     version: Callable[[], Hashable] | None = None
     ignores_pods: Condition | None = None
     passes: Condition | None = None
+    row_codes: Callable[[CycleState, PodInfo], RowCodes | None] | None = None
     scores_zero: Condition | None = None
     final_scores: FinalScores | None = None
     per_node: bool = False

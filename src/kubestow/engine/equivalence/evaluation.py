@@ -1,5 +1,6 @@
 """One attempt that reuses the answers kept for the pod's frame, and for its shape if there are."""
 
+from collections.abc import Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -8,6 +9,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray, Rows
 from kubestow.engine.equivalence.asked import Skipped
 from kubestow.engine.equivalence.frame_record import FrameRecord, NormalizedScore
+from kubestow.engine.equivalence.passing_nodes import PassingBook, PassingNodes
 from kubestow.engine.equivalence.preparation import ask_pre_score
 from kubestow.engine.equivalence.record import Record
 from kubestow.engine.equivalence.verdicts import (
@@ -23,7 +25,8 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, Rejections, decode_status
 from kubestow.framework.faults import pass_on_exit
 from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
-from kubestow.framework.reuse import Condition
+from kubestow.framework.profile import FilterStep
+from kubestow.framework.reuse import Condition, RowCodes
 from kubestow.framework.runner import (
     UNRESTRICTED,
     FilterError,
@@ -55,6 +58,7 @@ class Kept:
         "filters",
         "frame",
         "outcome",
+        "passing",
         "record",
         "skip_filter",
         "skip_score",
@@ -71,6 +75,7 @@ class Kept:
         self.skip_filter = skipped.filter.union(*(state.skip_filter for state in states))
         self.skip_score = skipped.score.union(*(state.skip_score for state in states))
         self.filters = [step for step in self.steps.filter if step.name not in self.skip_filter]
+        self.passing = PassingBook()
         self.outcome = UNRESTRICTED
         if frame.restriction is not None:
             plugin_name, restriction = frame.restriction
@@ -95,6 +100,7 @@ class ReusingEvaluation:
         self._pod = pod
         self.state = kept.state()
         self._filters = kept.filters
+        self._row_codes: Sequence[tuple[int, RowCodes]] = ()
 
     def passing_share(self) -> float:
         frame, record = self._fresh()
@@ -102,8 +108,9 @@ class ReusingEvaluation:
         share = 1 - min(rejected_count / max(len(frame.failed_by), 1), 1.0)
         return min(share, frame.seen_share) if self._filters else share
 
-    def note_share(self, share: float) -> None:
-        self._frame.seen_share = share
+    def note_search(self, found_count: int, evaluated_count: int) -> None:
+        self._frame.seen_share = found_count / evaluated_count
+        self._kept.passing.searched(evaluated_count)
 
     def passes_everywhere(self) -> bool:
         if self._filters:
@@ -122,6 +129,45 @@ class ReusingEvaluation:
             if any(first < filter_index for filter_index, _ in found.counts):
                 return None
         return found
+
+    def passing_nodes(self) -> PassingNodes | None:
+        asked: list[tuple[int, RowCodes]] = []
+        for step in self._filters:
+            codes = self._codes_of(step)
+            if codes is None:
+                return None
+            asked.append((step.filter_index, codes))
+        self._row_codes = asked
+        self._fresh()
+        basis = tuple([(index, codes.basis) for index, codes in asked])
+        return self._kept.passing.find(basis, self._frame.snapshot, self)
+
+    def _codes_of(self, step: FilterStep) -> RowCodes | None:
+        row_codes = step.reuse.row_codes
+        try:
+            return None if row_codes is None else row_codes(self.state, self._pod)
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            pass_on_exit(error)
+            raise FallBackToPlain from error
+
+    def first_failure(self, row: int) -> tuple[int, int]:
+        """The index of the first filter to reject the node, or PASSED, and its code. Call
+        `passing_nodes` first."""
+        frame, record = self._frame, self._record
+        failed_by, code = PASSED, 0
+        if frame.rejected_count:
+            failed_by, code = frame.failed_by.item(row), frame.codes.item(row)
+        if record is not None and record.rejected_count:
+            of_record = record.failed_by.item(row)
+            if of_record != PASSED and (failed_by == PASSED or of_record < failed_by):
+                failed_by, code = of_record, record.codes.item(row)
+        for index, codes in self._row_codes:
+            if failed_by != PASSED and failed_by < index:
+                break
+            found = codes.code_of(row)
+            if found:
+                return index, found
+        return failed_by, code
 
     def status_on(self, row: int) -> Status | None:
         """What is kept for other nodes is not brought up to date: once a node fits again after an

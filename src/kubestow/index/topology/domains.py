@@ -205,7 +205,15 @@ class DomainColumn:
     is_kept       whether it is still kept up to date; an attempt may hold one that is not
     """
 
-    __slots__ = ("_registered", "counts", "domain_count", "ids", "is_kept", "populations")
+    __slots__ = (
+        "_has_single_rows",
+        "_registered",
+        "counts",
+        "domain_count",
+        "ids",
+        "is_kept",
+        "populations",
+    )
 
     def __init__(self, ids: DomainIds, capacity: int) -> None:
         self.is_kept = True
@@ -219,6 +227,7 @@ class DomainColumn:
         self.populations = np.bincount(ids, minlength=capacity)
         self.domain_count = int(np.count_nonzero(self.populations[EMPTY:]))
         self._registered: Rows | None = None
+        self._has_single_rows: bool | None = None
 
     def move(self, row: int, domain: int) -> None:
         """Put the row, with its counts, into another domain."""
@@ -250,6 +259,12 @@ class DomainColumn:
         self.is_kept = False
         self.detach()
 
+    def has_single_rows(self) -> bool:
+        """Whether no domain has more than one row, as where hosts are the domains."""
+        if self._has_single_rows is None:
+            self._has_single_rows = int(np.maximum.reduce(self.populations[EMPTY:])) <= 1
+        return self._has_single_rows
+
     def lowest(self, values: IntArray) -> int:
         """The smallest value of a domain that has rows; there must be one."""
         if self._registered is None:
@@ -260,6 +275,7 @@ class DomainColumn:
         before = int(self.populations[domain])
         after = before + change
         self.populations[domain] = after
+        self._has_single_rows = None
         if domain != ABSENT and (before == 0 or after == 0):
             self.domain_count += 1 if before == 0 else -1
             self._registered = None

@@ -61,6 +61,15 @@ class DomainCounts:
         column = self.column
         return not column.populations.item(ABSENT) and self.lowest() > 0
 
+    @property
+    def sums(self) -> DomainSums | None:
+        """The shared sums; None in a simulation, which has changed them."""
+        return self._sums
+
+    def in_row(self, row: int) -> int:
+        """What is in the domain of this row; 0 in no domain."""
+        return self.values.item(self.column.ids.item(row))
+
     def at(self, rows: Rows) -> IntArray:
         """int64[node]: what is in the domain of each of these rows; 0 for rows in no domain."""
         return self.values.take(self.column.ids[rows])

@@ -1,13 +1,14 @@
 """Which nodes required pod (anti-)affinity excludes (spec 06 §6.2.5 to §6.2.7)."""
 
 from collections.abc import Iterable, Mapping
-from functools import reduce
+from functools import partial, reduce
 from typing import Final, TypeVar
 
 import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import BoolArray, NarrowArray, Rows
+from kubestow.framework.reuse import RowCodes
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
@@ -98,6 +99,33 @@ class FilterState:
         codes = found[0] if len(found) == 1 else reduce(np.minimum, found)
         codes += 1
         return codes.view(np.int8)
+
+    def row_codes(self) -> RowCodes | None:
+        """The same codes node by node; None in a simulation."""
+        is_first = bool(self._near) and self._may_be_first()
+        basis: list[object] = [self._counts.edition, is_first]
+        for code, found in ((FAR, self._near), (NEAR, self._apart), (FORBIDDEN, self._forbidden)):
+            basis.append(code)
+            for counts in found.values():
+                if counts.sums is None:
+                    return None
+                basis.append(counts.sums)
+                # Where nodes share a domain, a pod on one changes the codes of others.
+                if not counts.column.has_single_rows():
+                    basis.append(counts.sums.vacant().tobytes())
+        return RowCodes(tuple(basis), partial(self._code_of, is_first=is_first))
+
+    def _code_of(self, row: int, *, is_first: bool) -> int:
+        """The first rule that the row's node breaks, in the order of the codes."""
+        for counts in self._near.values():
+            is_far = counts.column.ids.item(row) == ABSENT if is_first else counts.in_row(row) <= 0
+            if is_far:
+                return FAR
+        for code, by_key in ((NEAR, self._apart), (FORBIDDEN, self._forbidden)):
+            for counts in by_key.values():
+                if counts.in_row(row) > 0:
+                    return code
+        return 0
 
     def is_forbidden(self, nodes: Nodes) -> BoolArray | None:
         """bool[node]: whether terms of other pods keep this one out; None if nowhere."""

@@ -13,7 +13,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
-from kubestow.framework.reuse import PodReads, Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse, RowCodes
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
@@ -47,6 +47,7 @@ class InterPodAffinity:
             pod=PodReads.SPEC,
             concerns=self._has_affinity,
             passes=_passes,
+            row_codes=_row_codes,
             final_scores=self._final_scores,
         )
         self._namespaces = handle.objects.namespaces
@@ -180,6 +181,10 @@ def _has_preferred(pod: Pod) -> bool:
 
 def _passes(state: CycleState, pod: PodInfo) -> bool:
     return filter_state_of(state).passes_all()
+
+
+def _row_codes(state: CycleState, pod: PodInfo) -> RowCodes | None:
+    return filter_state_of(state).row_codes()
 
 
 def filter_state_of(state: CycleState) -> FilterState:

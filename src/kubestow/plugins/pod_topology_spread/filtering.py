@@ -1,12 +1,13 @@
 """Which nodes would make the spread of pods too uneven (spec 06 §6.3.5, §6.3.6)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import NarrowArray, Rows
+from kubestow.framework.reuse import RowCodes
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
@@ -62,6 +63,24 @@ class HardConstraint:
             codes[ids == ABSENT] = UNLABELLED
         return codes
 
+    def basis(self) -> Hashable | None:
+        """Equal where the same nodes pass, but for nodes that changed; None in a simulation."""
+        sums = self.counts.sums
+        if sums is None:
+            return None
+        allowed = self._allowed()
+        if self.counts.column.has_single_rows():
+            return sums, allowed
+        # A pod on one node of a domain changes the codes of the others.
+        return sums, (sums.values > allowed).tobytes()
+
+    def code_of(self, row: int) -> int:
+        """The verdict on the row's node."""
+        domain = self.counts.column.ids.item(row)
+        if domain == ABSENT:
+            return UNLABELLED
+        return UNEVEN if self.counts.values.item(domain) > self._allowed() else 0
+
     def add(self, other: PodInfo, row: int, sign: int) -> None:
         # Spec 06 §6.3.6: unlike the counts, this includes terminating pods and a selector that
         # matches everything; a count may even become negative.
@@ -89,11 +108,15 @@ class HardConstraint:
 class FilterState:
     """The hard constraints of an attempt, in order."""
 
-    __slots__ = ("constraints", "namespace")
+    __slots__ = ("_edition", "constraints", "namespace")
 
-    def __init__(self, constraints: Iterable[HardConstraint], namespace: str) -> None:
+    def __init__(
+        self, constraints: Iterable[HardConstraint], namespace: str, edition: object
+    ) -> None:
+        """`edition` is that of the counts."""
         self.constraints = tuple(constraints)
         self.namespace = namespace
+        self._edition = edition
 
     def passes_all(self) -> bool:
         """Whether it is known, without a look at the nodes, that every node passes."""
@@ -108,6 +131,18 @@ class FilterState:
                 codes = more if codes is None else np.where(codes == 0, more, codes)
         return codes
 
+    def row_codes(self) -> RowCodes | None:
+        """The same codes node by node; None in a simulation."""
+        bases = [constraint.basis() for constraint in self.constraints]
+        return None if None in bases else RowCodes((self._edition, *bases), self._code_of)
+
+    def _code_of(self, row: int) -> int:
+        for constraint in self.constraints:
+            code = constraint.code_of(row)
+            if code:
+                return code
+        return 0
+
     def add(self, other: PodInfo, row: int, sign: int) -> None:
         """Add (1) or remove (-1) a pod on the row's node, in a simulation."""
         if other.namespace == self.namespace:
@@ -115,7 +150,8 @@ class FilterState:
                 constraint.add(other, row, sign)
 
     def clone(self) -> "FilterState":
-        return FilterState((each.clone() for each in self.constraints), self.namespace)
+        clones = (each.clone() for each in self.constraints)
+        return FilterState(clones, self.namespace, self._edition)
 
 
 class HardConstraints:
@@ -155,4 +191,4 @@ class HardConstraints:
             hard.append(HardConstraint(constraint, domains, matches_itself=matches_itself))
             if not reading.has_key:
                 break  # On a key that no node has, it fails on every node.
-        return FilterState(hard, pod.namespace)
+        return FilterState(hard, pod.namespace, counts.edition)

@@ -11,7 +11,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
-from kubestow.framework.reuse import PodReads, Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse, RowCodes
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
@@ -59,6 +59,7 @@ class PodTopologySpread:
             concerns_filter=self._constraints.are_any_hard,
             concerns_score=self._constraints.are_any_soft,
             passes=_passes,
+            row_codes=_row_codes,
             final_scores=self._final_scores,
         )
 
@@ -182,6 +183,10 @@ class _Kind:
 
 def _passes(state: CycleState, pod: PodInfo) -> bool:
     return _filter_state(state).passes_all()
+
+
+def _row_codes(state: CycleState, pod: PodInfo) -> RowCodes | None:
+    return _filter_state(state).row_codes()
 
 
 def _filter_state(state: CycleState) -> FilterState:

@@ -38,7 +38,7 @@ class Evaluations:
         if decision.pre_filter.status is not None:
             self._count_behind(decision.pre_filter.status.plugin)
         if evaluated != feasible:
-            for filter_index, count in decision.diagnosis.rejected_counts().items():
+            for filter_index, count in decision.rejected_counts().items():
                 asked.rejected[filter_index] += count
         if decision.scores is not None:
             asked = self._scoring[state.skip_score]
