@@ -73,10 +73,10 @@ class Reuse(NamedTuple):
     passes            attempts in which every node of the snapshot passes the filter, as far as can
                       be said without looking at single nodes; asked after PreFilter. The filter is
                       then not called
-    row_codes         the codes that the filter would give, asked after PreFilter, where what they
-                      depend on is known for all nodes at once; None where it is not
     scores_zero       attempts in which the normalised score of every node is 0. The plugin is then
                       not called to score
+    row_codes         the codes that the filter would give, asked after PreFilter, where what they
+                      depend on is known for all nodes at once; None where it is not
     final_scores      what PreScore, Score and the normalisation come to, in one call; None where
                       PreScore skips the Score
     per_node          the work is done node by node, so nodes that an earlier filter rejected are
@@ -93,8 +93,8 @@ class Reuse(NamedTuple):
     version: Callable[[], Hashable] | None = None
     ignores_pods: Condition | None = None
     passes: Condition | None = None
-    row_codes: Callable[[CycleState, PodInfo], RowCodes | None] | None = None
     scores_zero: Condition | None = None
+    row_codes: Callable[[CycleState, PodInfo], RowCodes | None] | None = None
     final_scores: FinalScores | None = None
     per_node: bool = False
 

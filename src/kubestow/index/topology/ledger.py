@@ -342,7 +342,10 @@ class PodLedger(Ledger[PodClass]):
 
 
 class TermLedger(Ledger[OwnedTerm]):
-    """Terms on every row. Terms that require a label are matched only with pods that have it."""
+    """Terms on every row. Terms that require a label are matched only with pods that have it.
+
+    edition   another object whenever a term gets its first owner or loses its last
+    """
 
     def __init__(self) -> None:
         super().__init__(attrgetter("term_counts"))
@@ -352,6 +355,7 @@ class TermLedger(Ledger[OwnedTerm]):
         self._key_counts: dict[TermKind, dict[str, int]] = {}
         self._counting: dict[AffinityTerm, dict[Tally[OwnedTerm], None]] = {}
         self._selecting: dict[PodClass, tuple[Mapping[str, str], frozenset[AffinityTerm]]] = {}
+        self.edition = object()
 
     def selecting(
         self, pod_class: PodClass, namespace_labels: Mapping[str, str]
@@ -398,7 +402,7 @@ class TermLedger(Ledger[OwnedTerm]):
         if term not in self._owned:
             self._owned[term] = {}
             self._anchored.setdefault(anchor_of(term.selector), {})[term] = None
-            self._selecting.clear()
+            self._terms_changed()
         self._owned[term][item] = None
         keys = self._key_counts.setdefault(item.kind, {})
         keys[term.topology_key] = keys.get(term.topology_key, 0) + 1
@@ -412,11 +416,15 @@ class TermLedger(Ledger[OwnedTerm]):
             del self._anchored[anchor][term]
             if not self._anchored[anchor]:
                 del self._anchored[anchor]
-            self._selecting.clear()
+            self._terms_changed()
         keys = self._key_counts[item.kind]
         keys[key] -= 1
         if not keys[key]:
             del keys[key]
+
+    def _terms_changed(self) -> None:
+        self._selecting.clear()
+        self.edition = object()
 
 
 def _terms_of(measure: Measure[OwnedTerm]) -> frozenset[AffinityTerm]:

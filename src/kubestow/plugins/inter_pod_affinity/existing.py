@@ -26,6 +26,11 @@ class Exposed(NamedTuple):
     forbidding: tuple[Reading, ...] = ()
     pulling: tuple[Pulling, ...] = ()
 
+    @property
+    def is_any(self) -> bool:
+        """Whether some term selects the pod."""
+        return bool(self.forbidding)
+
 
 _UNEXPOSED: Final = Exposed()
 

@@ -1,6 +1,6 @@
 """Which nodes required pod (anti-)affinity excludes (spec 06 §6.2.5 to §6.2.7)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial, reduce
 from typing import Final, TypeVar
 
@@ -13,9 +13,8 @@ from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import ABSENT, VACANT, ByteArray, DomainColumn
-from kubestow.index.topology.reading import Reading
 from kubestow.index.topology.what_if import DomainCounts
-from kubestow.plugins.inter_pod_affinity.terms import RequiredTerms
+from kubestow.plugins.inter_pod_affinity.standing import RequiredCounts, Standing
 
 K = TypeVar("K")
 
@@ -30,47 +29,35 @@ STATUSES: Final = {
 
 
 class FilterState:
-    """The three counts of an attempt, per topology key.
+    """What decides about nodes in an attempt; a simulation changes a copy."""
 
-    near       pods that match all affinity terms of the incoming pod, by column of their keys
-    apart      matches of its anti-affinity terms, by key
-    forbidden  anti-affinity terms of other pods that select it, by key; without keys that have none
-    """
-
-    __slots__ = ("_apart", "_counts", "_forbidden", "_namespace_labels", "_near", "_pod", "_terms")
+    __slots__ = (
+        "_apart",
+        "_counts",
+        "_forbidden",
+        "_is_shared",
+        "_near",
+        "_pod",
+        "_standing",
+    )
 
     def __init__(
-        self,
-        pod: PodInfo,
-        *,
-        terms: RequiredTerms,
-        forbidding: Iterable[Reading],
-        namespace_labels: Mapping[str, str],
-        counts: TopologyCounts,
+        self, pod: PodInfo, standing: Standing, required: RequiredCounts, counts: TopologyCounts
     ) -> None:
-        """The readings must be fresh."""
         self._pod = pod
-        self._terms = terms
-        self._namespace_labels = namespace_labels
+        self._standing = standing
         self._counts = counts
-        # Keys that no node has share their column.
-        self._near: dict[DomainColumn, DomainCounts] = {}
-        self._apart: dict[str, DomainCounts] = {}
-        self._forbidden: dict[str, DomainCounts] = {}
-        for each in terms.near_readings:
-            self._near[each.column] = DomainCounts(each.sums, each.column)
-        for each in terms.apart_readings:
-            self._apart[each.key] = DomainCounts(each.sums, each.column)
-        for each in forbidding:
-            self._forbidden[each.key] = DomainCounts(each.sums, each.column)
+        self._near, self._apart = required.near, required.apart
+        self._forbidden = required.forbidden
+        self._is_shared = True
 
     def passes_all(self) -> bool:
         """Whether it is known, without a look at the nodes, that every node passes."""
-        if self._forbidden:
-            return False
-        return all([counts.is_empty() for counts in self._apart.values()]) and all(
-            [counts.is_everywhere() for counts in self._near.values()]
-        )
+        for by_key in (self._forbidden, self._apart):
+            for counts in by_key.values():
+                if not counts.is_empty():
+                    return False
+        return all([counts.is_everywhere() for counts in self._near.values()])
 
     def codes(self, nodes: Nodes) -> NarrowArray | None:
         """int[node]: the first rule each node breaks; None if no node breaks any."""
@@ -134,12 +121,14 @@ class FilterState:
 
     def add(self, other: PodInfo, row: int, sign: int) -> None:
         """Add (1) or remove (-1) a pod on the row's node, in a simulation."""
-        pod_class = other.pod_class
-        amount = self._terms.near.weigh(pod_class) * sign
+        if self._is_shared:
+            self._copy_counts()
+        pod_class, required = other.pod_class, self._standing.required
+        amount = required.near.weigh(pod_class) * sign
         if amount:
             for counts in self._near.values():
                 counts.add(row, amount)
-        for key, measure in self._terms.apart:
+        for key, measure in required.apart:
             amount = measure.weigh(pod_class) * sign
             if amount:
                 self._apart[key].add(row, amount)
@@ -147,15 +136,19 @@ class FilterState:
             self._add_forbidden(other, row, sign)
 
     def clone(self) -> "FilterState":
-        copy = FilterState.__new__(FilterState)
-        copy._pod = self._pod
-        copy._terms = self._terms
-        copy._namespace_labels = self._namespace_labels
-        copy._counts = self._counts
-        copy._near = _clones(self._near)
-        copy._apart = _clones(self._apart)
-        copy._forbidden = _clones(self._forbidden)
-        return copy
+        clone = FilterState.__new__(FilterState)
+        clone._pod, clone._standing, clone._counts = self._pod, self._standing, self._counts
+        clone._near, clone._apart, clone._forbidden = self._near, self._apart, self._forbidden
+        clone._is_shared = self._is_shared
+        if not self._is_shared:
+            clone._copy_counts()
+        return clone
+
+    def _copy_counts(self) -> None:
+        self._near = _clones(self._near)
+        self._apart = _clones(self._apart)
+        self._forbidden = _clones(self._forbidden)
+        self._is_shared = False
 
     def _is_far(self, rows: Rows) -> BoolArray:
         """bool[node]: whether some affinity term has no matching pod in the node's domain."""
@@ -173,41 +166,18 @@ class FilterState:
         without the label do not count.
         """
         is_first = all([counts.is_empty() for counts in self._near.values()])
-        return is_first and bool(self._terms.near.weigh(self._pod.pod_class))
+        return is_first and bool(self._standing.required.near.weigh(self._pod.pod_class))
 
     def _add_forbidden(self, other: PodInfo, row: int, sign: int) -> None:
-        pod_class = self._pod.pod_class
+        pod_class, labels = self._pod.pod_class, self._standing.namespace_labels
         for term in other.required_anti_affinity_terms:
-            if not term.matches(pod_class.namespace, pod_class.labels, self._namespace_labels):
+            if not term.matches(pod_class.namespace, pod_class.labels, labels):
                 continue
             key = term.topology_key
             if key not in self._forbidden:
                 column = self._counts.column(key)
                 self._forbidden[key] = DomainCounts(np.zeros_like(column.populations), column)
             self._forbidden[key].add(row, sign)
-
-
-def filter_state(
-    pod: PodInfo,
-    *,
-    terms: RequiredTerms,
-    forbidding: Iterable[Reading],
-    namespace_labels: Mapping[str, str],
-    counts: TopologyCounts,
-) -> FilterState | None:
-    """None if no node can be excluded: neither by the pod's terms nor by those of others."""
-    found: list[Reading] = []
-    for reading in forbidding:
-        reading.refresh(counts)
-        if reading.sums.total:
-            found.append(reading)
-    if not found and not terms.near_readings and not terms.apart_readings:
-        return None
-    for reading in (*terms.near_readings, *terms.apart_readings):
-        reading.refresh(counts)
-    return FilterState(
-        pod, terms=terms, forbidding=found, namespace_labels=namespace_labels, counts=counts
-    )
 
 
 def _any(masks: Iterable[BoolArray]) -> BoolArray:

@@ -1,6 +1,5 @@
 """Places pods near, or away from, other pods (spec 06 §6.2)."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from kubestow.api.pod import Pod
@@ -17,8 +16,8 @@ from kubestow.framework.reuse import PodReads, Reads, Reuse, RowCodes
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.plugins.inter_pod_affinity.existing import ExistingTerms, Exposed
-from kubestow.plugins.inter_pod_affinity.filtering import STATUSES, FilterState, filter_state
+from kubestow.plugins.inter_pod_affinity.existing import ExistingTerms
+from kubestow.plugins.inter_pod_affinity.filtering import STATUSES, FilterState
 from kubestow.plugins.inter_pod_affinity.hints import hint_for_node, hint_for_pod
 from kubestow.plugins.inter_pod_affinity.scoring import (
     DomainScores,
@@ -27,12 +26,11 @@ from kubestow.plugins.inter_pod_affinity.scoring import (
     normalised,
     raw_scores,
 )
+from kubestow.plugins.inter_pod_affinity.standing import Standings
 from kubestow.plugins.inter_pod_affinity.terms import TermResolver
 
 _PRE_FILTER: Final = "PreFilterInterPodAffinity"
 _PRE_SCORE: Final = "PreScoreInterPodAffinity"
-_EXPOSED: Final = "InterPodAffinity/exposed"
-_NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 class InterPodAffinity:
@@ -50,9 +48,9 @@ class InterPodAffinity:
             row_codes=_row_codes,
             final_scores=self._final_scores,
         )
-        self._namespaces = handle.objects.namespaces
         self._resolver = TermResolver(handle.objects.namespaces)
         self._existing = ExistingTerms(args.hard_pod_affinity_weight)
+        self._standings = Standings(handle.objects.namespaces, self._resolver, self._existing)
         self._ignores_existing = args.ignore_preferred_terms_of_existing_pods
 
     def events(self) -> Registrations:
@@ -68,17 +66,12 @@ class InterPodAffinity:
             return Status.skip()
         if pod.terms.error:
             return Status.unresolvable(f"parsing pod: {pod.terms.error}")
-        counts, namespace_labels = TopologyCounts.at(nodes.snapshot), self._namespace_labels(pod)
-        found = filter_state(
-            pod,
-            terms=self._resolver.required(pod.terms),
-            forbidding=self._exposed(state, pod, namespace_labels, counts).forbidding,
-            namespace_labels=namespace_labels,
-            counts=counts,
-        )
-        if found is None:
+        counts = TopologyCounts.at(nodes.snapshot)
+        standing = self._standings.of(pod, counts)
+        required = standing.required_counts(counts)
+        if required is None:
             return Status.skip()
-        state.write(_PRE_FILTER, found)
+        state.write(_PRE_FILTER, FilterState(pod, standing, required, counts))
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, row: int) -> None:
@@ -122,31 +115,15 @@ class InterPodAffinity:
             return []
         if pod.terms.error:
             raise PluginError(f"failed to parse pod: {pod.terms.error}")
-        counts, namespace_labels = TopologyCounts.at(nodes.snapshot), self._namespace_labels(pod)
-        scores = domain_scores(
-            self._resolver.preferred(pod.terms) if has_preferred else (),
-            self._exposed(state, pod, namespace_labels, counts).pulling,
-            counts,
-        )
+        counts = TopologyCounts.at(nodes.snapshot)
+        standing = self._standings.of(pod, counts)
+        preferred = self._resolver.preferred(pod.terms) if has_preferred else ()
+        scores = domain_scores(preferred, standing.exposed.pulling, counts)
         hidden = nodes.snapshot.hidden_terms
         if hidden and has_preferred:
-            scores += hidden_scores(self._existing, pod, namespace_labels, counts, hidden)
+            labels = standing.namespace_labels
+            scores += hidden_scores(self._existing, pod, labels, counts, hidden)
         return scores
-
-    def _exposed(
-        self,
-        state: CycleState,
-        pod: PodInfo,
-        namespace_labels: Mapping[str, str],
-        counts: TopologyCounts,
-    ) -> Exposed:
-        """What the terms that select the pod come to, looked up once in an attempt."""
-        exposed = state.get(_EXPOSED)
-        if exposed is None:
-            selecting = counts.terms.selecting(pod.pod_class, namespace_labels)
-            exposed = self._existing.exposed(selecting)
-            state.write(_EXPOSED, exposed)
-        return exposed
 
     # --- reuse ---
 
@@ -157,13 +134,7 @@ class InterPodAffinity:
             return True
         if not self._snapshot.columns.affinity_rows:
             return False
-        terms = TopologyCounts.at(self._snapshot).terms
-        return bool(terms.selecting(pod.pod_class, self._namespace_labels(pod)))
-
-    def _namespace_labels(self, pod: PodInfo) -> Mapping[str, str]:
-        """The labels of the pod's Namespace object; none if there is no such object."""
-        namespace = self._namespaces.get(pod.namespace)
-        return _NO_LABELS if namespace is None else namespace.metadata.labels
+        return self._standings.of(pod, TopologyCounts.at(self._snapshot)).exposed.is_any
 
 
 def _has_no_terms_anywhere(pod: PodInfo, snapshot: Snapshot) -> bool:

@@ -1,6 +1,6 @@
 """Which nodes would make the spread of pods too uneven (spec 06 §6.3.5, §6.3.6)."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,7 @@ from kubestow.framework.reuse import RowCodes
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.index.topology.domains import ABSENT
+from kubestow.index.topology.domains import ABSENT, DomainSums
 from kubestow.index.topology.reading import live_pods
 from kubestow.index.topology.what_if import DomainCounts
 from kubestow.plugins.pod_topology_spread.constraints import (
@@ -108,15 +108,16 @@ class HardConstraint:
 class FilterState:
     """The hard constraints of an attempt, in order."""
 
-    __slots__ = ("_edition", "constraints", "namespace")
+    __slots__ = ("_edition", "_is_shared", "constraints", "namespace")
 
     def __init__(
-        self, constraints: Iterable[HardConstraint], namespace: str, edition: object
+        self, constraints: Sequence[HardConstraint], namespace: str, edition: object = None
     ) -> None:
-        """`edition` is that of the counts."""
-        self.constraints = tuple(constraints)
+        """`edition` is that of the counts. A simulation changes a copy of the constraints."""
+        self.constraints = constraints
         self.namespace = namespace
         self._edition = edition
+        self._is_shared = True
 
     def passes_all(self) -> bool:
         """Whether it is known, without a look at the nodes, that every node passes."""
@@ -146,18 +147,27 @@ class FilterState:
     def add(self, other: PodInfo, row: int, sign: int) -> None:
         """Add (1) or remove (-1) a pod on the row's node, in a simulation."""
         if other.namespace == self.namespace:
+            if self._is_shared:
+                self.constraints = self.copied()
+                self._is_shared = False
             for constraint in self.constraints:
                 constraint.add(other, row, sign)
 
     def clone(self) -> "FilterState":
-        clones = (each.clone() for each in self.constraints)
-        return FilterState(clones, self.namespace, self._edition)
+        constraints = self.constraints if self._is_shared else self.copied()
+        clone = type(self)(constraints, self.namespace, self._edition)
+        clone._is_shared = self._is_shared
+        return clone
+
+    def copied(self) -> Sequence[HardConstraint]:
+        """The constraints with counts that may change."""
+        return [each.clone() for each in self.constraints]
 
 
 class HardConstraints:
     """The hard constraints of pods of one kind, with where their counts are found."""
 
-    __slots__ = ("_read",)
+    __slots__ = ("_edition", "_found", "_prepared", "_read")
 
     def __init__(
         self, pod: PodInfo, constraints: Sequence[Constraint], *, comparison_operators: bool
@@ -177,18 +187,32 @@ class HardConstraints:
             )
             for constraint in constraints
         ]
+        # Those of the last pod, and what they depend on: mostly the next one has the same.
+        self._prepared: list[HardConstraint] = []
+        self._found: list[tuple[DomainSums, bool]] = []
+        self._edition: object = None
 
     def __len__(self) -> int:
         return len(self._read)
 
     def state(self, pod: PodInfo, counts: TopologyCounts) -> FilterState:
         labels = pod.pod.metadata.labels
-        hard: list[HardConstraint] = []
+        found: list[tuple[DomainSums, bool]] = []
         for constraint, reading in self._read:
             reading.refresh(counts)
-            domains = DomainCounts(reading.sums, reading.column, reading.counted)
-            matches_itself = constraint.selector.matches(labels)
-            hard.append(HardConstraint(constraint, domains, matches_itself=matches_itself))
+            found.append((reading.sums, constraint.selector.matches(labels)))
             if not reading.has_key:
                 break  # On a key that no node has, it fails on every node.
-        return FilterState(hard, pod.namespace, counts.edition)
+        if found != self._found or counts.edition is not self._edition:
+            self._found, self._edition = found, counts.edition
+            self._prepared = [
+                HardConstraint(
+                    constraint,
+                    DomainCounts(sums, reading.column, reading.counted),
+                    matches_itself=matches_itself,
+                )
+                for (constraint, reading), (sums, matches_itself) in zip(
+                    self._read, found, strict=False
+                )
+            ]
+        return FilterState(self._prepared, pod.namespace, counts.edition)

@@ -70,7 +70,7 @@ class HardConstraint120(HardConstraint):
 class FilterState120(FilterState):
     """Constraints on one key share their counts, also in a copy."""
 
-    def clone(self) -> "FilterState120":
+    def copied(self) -> Sequence[HardConstraint]:
         copies: dict[int, DomainCounts] = {}
         constraints: list[HardConstraint] = []
         for constraint in self.constraints:
@@ -79,7 +79,7 @@ class FilterState120(FilterState):
             if key not in copies:
                 copies[key] = constraint.counts.clone()
             constraints.append(constraint.with_counts(copies[key]))
-        return FilterState120(constraints, self.namespace)
+        return constraints
 
 
 class PodTopologySpread120(PodTopologySpread):

@@ -1,0 +1,123 @@
+"""How a pod stands to all terms: to its own, and to those of running pods that select it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from kubestow.api.pod_info import AffinityTerms, PodClass, PodInfo
+from kubestow.api.workload import Namespace
+from kubestow.cache.objects import ObjectStore
+from kubestow.index.topology.counts import TopologyCounts
+from kubestow.index.topology.domains import DomainColumn, DomainSums
+from kubestow.index.topology.what_if import DomainCounts
+from kubestow.plugins.inter_pod_affinity.existing import ExistingTerms, Exposed
+from kubestow.plugins.inter_pod_affinity.terms import RequiredTerms, TermResolver
+
+_NO_LABELS: Final[Mapping[str, str]] = {}
+
+
+class RequiredCounts:
+    """The three counts that decide about nodes, per topology key. Shared: not to be changed.
+
+    near       pods that match all affinity terms of the incoming pod, by column of their keys
+    apart      matches of its anti-affinity terms, by key
+    forbidden  anti-affinity terms of other pods that select it, by key
+    """
+
+    __slots__ = ("apart", "forbidden", "near")
+
+    def __init__(self, required: RequiredTerms, exposed: Exposed) -> None:
+        """The readings must be fresh."""
+        # Keys that no node has share their column.
+        self.near: dict[DomainColumn, DomainCounts] = {
+            each.column: DomainCounts(each.sums, each.column) for each in required.near_readings
+        }
+        self.apart = {
+            each.key: DomainCounts(each.sums, each.column) for each in required.apart_readings
+        }
+        self.forbidden = {
+            each.key: DomainCounts(each.sums, each.column) for each in exposed.forbidding
+        }
+
+
+class Standing:
+    """That of pods of one class with the same terms.
+
+    namespace_labels   the labels of the pod's Namespace object; none if there is no such object
+    required           its own required terms
+    exposed            the terms of running pods that select it
+    """
+
+    __slots__ = (
+        "_counted",
+        "_edition",
+        "_readings",
+        "_sums",
+        "exposed",
+        "namespace_labels",
+        "required",
+    )
+
+    def __init__(
+        self, required: RequiredTerms, exposed: Exposed, namespace_labels: Mapping[str, str]
+    ) -> None:
+        self.required = required
+        self.exposed = exposed
+        self.namespace_labels = namespace_labels
+        own = *required.near_readings, *required.apart_readings
+        self._readings = *own, *exposed.forbidding
+        self._sums: list[DomainSums] = []
+        self._edition: object = None
+        self._counted: RequiredCounts | None = None
+
+    def required_counts(self, counts: TopologyCounts) -> RequiredCounts | None:
+        """None if no node can be excluded: neither by the pod's terms nor by those of others."""
+        for reading in self._readings:
+            reading.refresh(counts)
+        required = self.required
+        if not (required.near_readings or required.apart_readings) and not any(
+            [reading.sums.total for reading in self.exposed.forbidding]
+        ):
+            return None
+        sums = [reading.sums for reading in self._readings]
+        if self._counted is None or self._edition is not counts.edition or self._sums != sums:
+            self._counted = RequiredCounts(required, self.exposed)
+            self._sums, self._edition = sums, counts.edition
+        return self._counted
+
+
+class Standings:
+    """Finds how pods stand. Mostly the next pod is of the same class and has the same terms."""
+
+    def __init__(
+        self,
+        namespaces: ObjectStore[Namespace],
+        resolver: TermResolver,
+        existing: ExistingTerms,
+    ) -> None:
+        self._namespaces = namespaces
+        self._resolver = resolver
+        self._existing = existing
+        self._last: Standing | None = None
+        self._pod_class: PodClass | None = None
+        self._terms: AffinityTerms | None = None
+        # What it depends on besides the pod.
+        self._depends: tuple[object, int] = None, -1
+
+    def of(self, pod: PodInfo, counts: TopologyCounts) -> Standing:
+        depends = counts.terms.edition, self._namespaces.version
+        if (
+            self._last is None
+            or pod.pod_class is not self._pod_class
+            or pod.terms is not self._terms
+            or depends != self._depends
+        ):
+            self._last = self._found(pod, counts)
+            self._pod_class, self._terms, self._depends = pod.pod_class, pod.terms, depends
+        return self._last
+
+    def _found(self, pod: PodInfo, counts: TopologyCounts) -> Standing:
+        namespace = self._namespaces.get(pod.namespace)
+        labels = _NO_LABELS if namespace is None else namespace.metadata.labels
+        selecting = counts.terms.selecting(pod.pod_class, labels)
+        required, exposed = self._resolver.required(pod.terms), self._existing.exposed(selecting)
+        return Standing(required, exposed, labels)
