@@ -17,7 +17,7 @@ from kubestow.errors import PluginError
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.pod_topology_spread import PodTopologySpread
 from kubestow.plugins.pod_topology_spread.constraints import SYSTEM_DEFAULTS
-from kubestow.plugins.pod_topology_spread.scoring import normalised
+from kubestow.plugins.pod_topology_spread.normalising import normalised
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.handles import make_handle
 from kubestow.testing.plugin_runs import run_score

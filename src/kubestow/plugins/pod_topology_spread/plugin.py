@@ -18,14 +18,8 @@ from kubestow.index.topology.counts import TopologyCounts
 from kubestow.plugins.pod_topology_spread.constraints import HARD, SOFT, Constraints
 from kubestow.plugins.pod_topology_spread.filtering import STATUSES, FilterState, HardConstraints
 from kubestow.plugins.pod_topology_spread.hints import Hints
-from kubestow.plugins.pod_topology_spread.scoring import (
-    ScoreState,
-    SoftConstraints,
-    final_scores,
-    normalised,
-    raw_scores,
-    rounded,
-)
+from kubestow.plugins.pod_topology_spread.normalising import normalised, rounded
+from kubestow.plugins.pod_topology_spread.scoring import ScoreState, SoftConstraints, raw_scores
 
 _PRE_FILTER: Final = "PreFilterPodTopologySpread"
 _PRE_SCORE: Final = "PreScorePodTopologySpread"
@@ -103,10 +97,10 @@ class PodTopologySpread:
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         if len(nodes.snapshot) == 0:
             return Status.skip()
-        prepared = self._prepared(state, pod, nodes)
-        if prepared is None:
+        soft = self._soft(pod, self._kind(state, pod))
+        if not soft:
             return Status.skip()
-        state.write(_PRE_SCORE, prepared)
+        state.write(_PRE_SCORE, soft.state(nodes, TopologyCounts.at(nodes.snapshot)))
         return None
 
     @staticmethod
@@ -121,12 +115,10 @@ class PodTopologySpread:
         return normalised(scores, _score_state(state).ignored)
 
     def _final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
-        prepared = self._prepared(state, pod, nodes)
-        return None if prepared is None else final_scores(prepared, nodes, self.to_integers)
-
-    def _prepared(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> ScoreState | None:
         soft = self._soft(pod, self._kind(state, pod))
-        return soft.state(nodes, TopologyCounts.at(nodes.snapshot)) if soft else None
+        if not soft:
+            return None
+        return soft.final_scores(nodes, TopologyCounts.at(nodes.snapshot), self.to_integers)
 
     # --- what pods share ---
 

@@ -1,8 +1,8 @@
 """How evenly the pods would be spread on each node (spec 06 §6.3.7, §6.3.8)."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -19,14 +19,14 @@ from kubestow.plugins.pod_topology_spread.constraints import (
     Eligibilities,
     topology_keys,
 )
-
-IntOrArray = TypeVar("IntOrArray", int, IntArray)
+from kubestow.plugins.pod_topology_spread.host_cells import HostCells, cell_scores
+from kubestow.plugins.pod_topology_spread.normalising import ToIntegers, inverted, normalised
 
 # Up to this many numbers of domains are read one by one.
 _DOMAINS_FEW: Final = 64
 
-# How sums of costs become scores; the sums may be changed.
-ToIntegers = Callable[[FloatArray], IntArray]
+
+_Read = tuple[Constraint, Reading]
 
 
 class SoftConstraint(NamedTuple):
@@ -73,7 +73,7 @@ class ScoreState(NamedTuple):
 class SoftConstraints:
     """The soft constraints of pods of one kind, with where their counts are found."""
 
-    __slots__ = ("_needed", "_read")
+    __slots__ = ("_cells", "_edition", "_needed", "_pair", "_read")
 
     def __init__(
         self,
@@ -91,12 +91,15 @@ class SoftConstraints:
             comparison_operators=comparison_operators,
             counts_unlabelled=not requires_all_keys,
         )
-        self._read: list[tuple[Constraint, Reading]] = []
+        self._read: list[_Read] = []
         for constraint in constraints:
             key, measure = constraint.topology_key, constraint.measure(pod.namespace)
             # Every host is a domain, counted whether it is eligible or not.
             eligibility = EVERY_NODE if key == HOSTNAME_LABEL else eligibilities.of(constraint)
             self._read.append((constraint, live_pods(key, measure, eligibility)))
+        self._pair = _host_and_other(self._read)
+        self._cells: HostCells | None = None
+        self._edition: object = None
 
     def __len__(self) -> int:
         return len(self._read)
@@ -117,6 +120,48 @@ class SoftConstraints:
             ]
         )
         return ScoreState(prepared, keys, nodes.rows, ignored)
+
+    def final_scores(
+        self, nodes: Nodes, counts: TopologyCounts, to_integers: ToIntegers
+    ) -> IntArray:
+        """int64[node]: the normalised scores of all feasible nodes, which these are."""
+        cells = self._fresh_cells(nodes, counts)
+        if self._pair is None or cells is None:
+            return final_scores(self.state(nodes, counts), nodes, to_integers)
+        (host, _), (other, reading) = self._pair
+        return cell_scores(
+            cells,
+            nodes,
+            host_allowance=host.max_skew - 1,
+            allowance=other.max_skew - 1,
+            domain_counts=reading.sums.values,
+            to_integers=to_integers,
+        )
+
+    def _fresh_cells(self, nodes: Nodes, counts: TopologyCounts) -> HostCells | None:
+        """None if nodes have to be scored one by one."""
+        if self._pair is None:
+            return None
+        (_, host), (_, other) = self._pair
+        host.refresh(counts)
+        other.refresh(counts)
+        if host.tally is None or other.tally is None or host.column.populations.item(ABSENT):
+            return None
+        if self._needed and other.column.populations.item(ABSENT):
+            return None
+        cells, edition = self._cells, counts.edition
+        if cells is None or self._edition is not edition or not cells.is_of(host.tally):
+            self._edition = edition
+            cells = self._cells = HostCells(nodes.snapshot, host.tally, other.column)
+        cells.catch_up()
+        return cells if cells.are_few else None
+
+
+def _host_and_other(read: Sequence[_Read]) -> tuple[_Read, _Read] | None:
+    """The constraint on hosts and the one on another key, if there are no others."""
+    host = [each for each in read if each[0].topology_key == HOSTNAME_LABEL]
+    other = [each for each in read if each[0].topology_key != HOSTNAME_LABEL]
+    return (host[0], other[0]) if len(host) == len(other) == 1 else None
 
 
 def _soft(
@@ -177,24 +222,6 @@ def raw_scores(state: ScoreState, nodes: Nodes, to_integers: ToIntegers) -> IntA
     return scores
 
 
-def normalised(raw: IntArray, ignored: BoolArray | None) -> IntArray:
-    """Invert the scores of all feasible nodes: 100 for the most even, 0 for ignored ones."""
-    scored = raw if ignored is None else raw[~ignored]
-    highest = int(np.maximum.reduce(scored, initial=0))
-    if highest == 0:
-        scores = np.full_like(raw, MAX_NODE_SCORE)
-    else:
-        lowest = int(np.minimum.reduce(scored))
-        # Many nodes have few distinct raw scores: then each is computed once and looked up.
-        is_table = highest < len(raw)
-        scores = _inverted(np.arange(highest + 1) if is_table else raw, lowest, highest)
-        if is_table:
-            scores = scores.take(raw)
-    if ignored is not None:
-        scores[ignored] = 0
-    return scores
-
-
 def final_scores(state: ScoreState, nodes: Nodes, to_integers: ToIntegers) -> IntArray:
     """int64[node]: the normalised scores of all feasible nodes, which are those of the state."""
     constraint = state.constraints[0] if len(state.constraints) == 1 else None
@@ -207,11 +234,7 @@ def final_scores(state: ScoreState, nodes: Nodes, to_integers: ToIntegers) -> In
     ids = constraint.column.ids[nodes.rows]
     if highest == 0:
         return np.full(len(ids), MAX_NODE_SCORE, np.int64)
-    return np.array([_inverted(score, lowest, highest) for score in raw], np.int64).take(ids)
-
-
-def _inverted(raw: IntOrArray, lowest: int, highest: int) -> IntOrArray:
-    return MAX_NODE_SCORE * (highest + lowest - raw) // highest
+    return np.array([inverted(score, lowest, highest) for score in raw], np.int64).take(ids)
 
 
 def _costs_at(constraint: SoftConstraint, rows: Rows) -> FloatArray:
@@ -235,13 +258,3 @@ def _lacking(keys: Sequence[DomainColumn], rows: Rows) -> BoolArray | None:
         if missing.any():
             lacking = missing if lacking is None else lacking | missing
     return lacking
-
-
-def rounded(sums: FloatArray) -> IntArray:
-    """To the nearest integer, halves away from zero; np.rint would round them to even.
-
-    The sums are changed.
-    """
-    # Adding a half is exact here: a sum is 0 or, as every weight is ln 2 or more, above a half.
-    sums += 0.5
-    return np.floor(sums, out=sums).astype(np.int64)

@@ -1,0 +1,46 @@
+"""From the costs of nodes to their scores (spec 06 §6.3.8)."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from kubestow.arrays import BoolArray, FloatArray, IntArray
+from kubestow.framework.plugin import MAX_NODE_SCORE
+
+IntOrArray = TypeVar("IntOrArray", int, IntArray)
+
+# How sums of costs become scores; the sums may be changed.
+ToIntegers = Callable[[FloatArray], IntArray]
+
+
+def rounded(sums: FloatArray) -> IntArray:
+    """To the nearest integer, halves away from zero; np.rint would round them to even.
+
+    The sums are changed.
+    """
+    # Adding a half is exact here: a sum is 0 or, as every weight is ln 2 or more, above a half.
+    sums += 0.5
+    return np.floor(sums, out=sums).astype(np.int64)
+
+
+def normalised(raw: IntArray, ignored: BoolArray | None) -> IntArray:
+    """Invert the scores of all feasible nodes: 100 for the most even, 0 for ignored ones."""
+    scored = raw if ignored is None else raw[~ignored]
+    highest = int(np.maximum.reduce(scored, initial=0))
+    if highest == 0:
+        scores = np.full_like(raw, MAX_NODE_SCORE)
+    else:
+        lowest = int(np.minimum.reduce(scored))
+        # Many nodes have few distinct raw scores: then each is computed once and looked up.
+        is_table = highest < len(raw)
+        scores = inverted(np.arange(highest + 1) if is_table else raw, lowest, highest)
+        if is_table:
+            scores = scores.take(raw)
+    if ignored is not None:
+        scores[ignored] = 0
+    return scores
+
+
+def inverted(raw: IntOrArray, lowest: int, highest: int) -> IntOrArray:
+    return MAX_NODE_SCORE * (highest + lowest - raw) // highest
