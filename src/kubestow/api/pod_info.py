@@ -296,7 +296,7 @@ class WeightedTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     weight: int
 
 
-class AffinityTerms(msgspec.Struct, frozen=True, gc=False):
+class AffinityTerms(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     """The four lists of a pod. A list with an invalid term is empty."""
 
     required_affinity: tuple[AffinityTerm, ...] = ()
@@ -304,6 +304,11 @@ class AffinityTerms(msgspec.Struct, frozen=True, gc=False):
     preferred_affinity: tuple[WeightedTerm, ...] = ()
     preferred_anti_affinity: tuple[WeightedTerm, ...] = ()
     error: str = ""
+
+    @property
+    def count(self) -> int:
+        required = len(self.required_affinity) + len(self.required_anti_affinity)
+        return required + len(self.preferred_affinity) + len(self.preferred_anti_affinity)
 
 
 # Weak: every Job and every pod of a StatefulSet has its own labels, so classes have no bound.

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -223,6 +224,8 @@ def check_sums(
     assert (sums.vacant().take(column.ids) == 0).tolist() == occupied
     if per_value:
         assert sums.lowest(column) == min(per_value.values())
+    sizes = Counter(value for value in values if value is not None)
+    assert column.has_single_rows() == all(size == 1 for size in sizes.values())
 
 
 def domain_of(node: Node, key: str, eligibility: Eligibility) -> str | None:

@@ -4,16 +4,20 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, TopologySpreadConstraint
+from kubestow.api.pod_info import PodInfo
 from kubestow.api.topology import HOSTNAME_LABEL, ZONE_LABEL
 from kubestow.api.workload import Service, ServiceSpec
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.errors import PluginError
+from kubestow.framework.cycle_state import CycleState
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.pod_topology_spread import PodTopologySpread
 from kubestow.plugins.pod_topology_spread.constraints import SYSTEM_DEFAULTS
@@ -203,6 +207,49 @@ def test_feasible_nodes_without_zone_are_a_domain_of_their_own() -> None:
     rows = [G6.row_of(name) for name in ("n1", "n3")]
     nodes = nodes_of(G6, np.array(rows))
     assert run_score(plugin(), web(), nodes, normalize=False) == [14, 5]
+
+
+ZONES = st.sampled_from(["z1", "z2", "z3", None])
+ORDERS = [
+    (soft(HOSTNAME_LABEL, 3), soft(max_skew=5)),
+    (soft(max_skew=2), soft(HOSTNAME_LABEL)),
+    (soft(HOSTNAME_LABEL), soft(), soft("rack")),
+    (),  # the defaults
+]
+
+
+@given(
+    nodes=st.lists(st.tuples(ZONES, st.sampled_from([0, 0, 1, 2, 3, 40])), min_size=2, max_size=9),
+    constraints=st.sampled_from(ORDERS),
+    lacks_host=st.booleans(),
+    data=st.data(),
+)
+def test_final_scores_are_the_normalised_ones(
+    nodes: list[tuple[str | None, int]],
+    constraints: tuple[TopologySpreadConstraint, ...],
+    lacks_host: bool,
+    data: st.DataObject,
+) -> None:
+    """However they are computed: by node, by domain, or by count and domain together."""
+    made: list[Node] = []
+    for number, (zone, _) in enumerate(nodes):
+        host = {} if lacks_host and number == 0 else {HOSTNAME_LABEL: f"n{number}"}
+        zones = {} if zone is None else {"zone": zone, ZONE_LABEL: zone}
+        made.append(make_node(f"n{number}", labels={**host, **zones}))
+    pods = [
+        make_pod(node=f"n{number}", labels=WEB)
+        for number, (_, count) in enumerate(nodes)
+        for _ in range(count)
+    ]
+    snapshot = make_snapshot(made, pods)
+    rows = data.draw(st.lists(st.integers(0, len(snapshot) - 1), min_size=1, unique=True))
+    under_test, pod = plugin(), PodInfo(web(*constraints))
+    feasible = nodes_of(snapshot, np.array(rows))
+    found = under_test.reuse.final_scores
+    assert found is not None
+    final = found(CycleState(), pod, feasible)
+    assert final is not None
+    assert final.tolist() == run_score(under_test, pod.pod, feasible)
 
 
 @pytest.mark.parametrize(

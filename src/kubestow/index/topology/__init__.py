@@ -8,6 +8,7 @@
     measure      how much one item counts: for a selector, or for a pod that terms select
     tally        a measure over a ledger: one count per row
     sums         a tally summed per domain of a column
+    cell         rows with the same count in a tally and the same domain
 
     snapshot row 7      {class 3: 2, class 8: 1}
     ledger, row 7       {class 3: 1, class 8: 1}     class 3 grew by 1 here:

@@ -139,7 +139,7 @@ class DomainSums:
     is_kept   whether it is still kept up to date
     """
 
-    __slots__ = ("_highest", "_lowest", "_vacant", "is_kept", "total", "values")
+    __slots__ = ("_highest", "_lowest", "_lowest_count", "_vacant", "is_kept", "total", "values")
 
     def __init__(self, column: "DomainColumn", rows: IntArray) -> None:
         # Weights are summed as doubles, exact for any number of pods that fits a cluster.
@@ -151,6 +151,7 @@ class DomainSums:
         # None until they are read: one changed sum seldom changes them.
         self._highest: int | None = None
         self._lowest: int | None = None
+        self._lowest_count = 0  # how many domains with rows have the lowest value
         self._vacant: ByteArray | None = None
 
     def vacant(self) -> ByteArray:
@@ -168,7 +169,7 @@ class DomainSums:
     def lowest(self, column: "DomainColumn") -> int:
         """The smallest value of a domain that has rows; there must be one. `column` is its own."""
         if self._lowest is None:
-            self._lowest = column.lowest(self.values)
+            self._lowest, self._lowest_count = column.lowest(self.values)
         return self._lowest
 
     def add(self, domain: int, amount: int) -> None:
@@ -181,8 +182,12 @@ class DomainSums:
         highest = self._highest
         if highest is not None and (after > highest or before == highest):
             self._highest = after if after > highest else None
-        if before == self._lowest or (self._lowest is not None and after < self._lowest):
-            self._lowest = None
+        lowest = self._lowest
+        if lowest is not None and (before == lowest or after <= lowest):
+            # Mostly others have it as well: many hosts have no such pod.
+            self._lowest_count -= before == lowest
+            if after <= lowest or not self._lowest_count:
+                self._lowest = None
         if self._vacant is not None:
             self._vacant[domain] = 0 if after > 0 else VACANT
 
@@ -265,11 +270,13 @@ class DomainColumn:
             self._has_single_rows = int(np.maximum.reduce(self.populations[EMPTY:])) <= 1
         return self._has_single_rows
 
-    def lowest(self, values: IntArray) -> int:
-        """The smallest value of a domain that has rows; there must be one."""
+    def lowest(self, values: IntArray) -> tuple[int, int]:
+        """The smallest value of a domain that has rows, and how many have it; there must be one."""
         if self._registered is None:
             self._registered = _as_slice(np.flatnonzero(self.populations[EMPTY:]) + EMPTY)
-        return int(np.minimum.reduce(values[self._registered]))
+        found = values[self._registered]
+        lowest = np.minimum.reduce(found)
+        return int(lowest), int(np.count_nonzero(found == lowest))
 
     def _populate(self, domain: int, change: int) -> None:
         before = int(self.populations[domain])

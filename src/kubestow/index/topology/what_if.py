@@ -50,7 +50,7 @@ class DomainCounts:
         """The smallest count of a domain in which pods are counted; there must be one."""
         if self._sums is not None:
             return self._sums.lowest(self.counted)
-        return self.counted.lowest(self.values)
+        return self.counted.lowest(self.values)[0]
 
     def is_empty(self) -> bool:
         """Whether no domain has a count; none is negative unless a simulation makes it so."""

@@ -1,7 +1,7 @@
 """Which nodes required pod (anti-)affinity excludes (spec 06 §6.2.5 to §6.2.7)."""
 
 from collections.abc import Iterable
-from functools import partial, reduce
+from functools import reduce
 from typing import Final, TypeVar
 
 import numpy as np
@@ -14,13 +14,16 @@ from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import ABSENT, VACANT, ByteArray, DomainColumn
 from kubestow.index.topology.what_if import DomainCounts
-from kubestow.plugins.inter_pod_affinity.standing import RequiredCounts, Standing
+from kubestow.plugins.inter_pod_affinity.standing import (
+    FAR,
+    FORBIDDEN,
+    NEAR,
+    RequiredCounts,
+    Standing,
+)
 
 K = TypeVar("K")
 
-FAR: Final = 1
-NEAR: Final = 2
-FORBIDDEN: Final = 3
 STATUSES: Final = {
     FAR: Status.unresolvable("node(s) didn't match pod affinity rules"),
     NEAR: Status.unschedulable("node(s) didn't match pod anti-affinity rules"),
@@ -38,6 +41,7 @@ class FilterState:
         "_is_shared",
         "_near",
         "_pod",
+        "_required",
         "_standing",
     )
 
@@ -47,6 +51,7 @@ class FilterState:
         self._pod = pod
         self._standing = standing
         self._counts = counts
+        self._required = required
         self._near, self._apart = required.near, required.apart
         self._forbidden = required.forbidden
         self._is_shared = True
@@ -89,30 +94,10 @@ class FilterState:
 
     def row_codes(self) -> RowCodes | None:
         """The same codes node by node; None in a simulation."""
+        if not self._is_shared:
+            return None
         is_first = bool(self._near) and self._may_be_first()
-        basis: list[object] = [self._counts.edition, is_first]
-        for code, found in ((FAR, self._near), (NEAR, self._apart), (FORBIDDEN, self._forbidden)):
-            basis.append(code)
-            for counts in found.values():
-                if counts.sums is None:
-                    return None
-                basis.append(counts.sums)
-                # Where nodes share a domain, a pod on one changes the codes of others.
-                if not counts.column.has_single_rows():
-                    basis.append(counts.sums.vacant().tobytes())
-        return RowCodes(tuple(basis), partial(self._code_of, is_first=is_first))
-
-    def _code_of(self, row: int, *, is_first: bool) -> int:
-        """The first rule that the row's node breaks, in the order of the codes."""
-        for counts in self._near.values():
-            is_far = counts.column.ids.item(row) == ABSENT if is_first else counts.in_row(row) <= 0
-            if is_far:
-                return FAR
-        for code, by_key in ((NEAR, self._apart), (FORBIDDEN, self._forbidden)):
-            for counts in by_key.values():
-                if counts.in_row(row) > 0:
-                    return code
-        return 0
+        return self._required.row_codes(self._counts.edition, is_first=is_first)
 
     def is_forbidden(self, nodes: Nodes) -> BoolArray | None:
         """bool[node]: whether terms of other pods keep this one out; None if nowhere."""
@@ -138,6 +123,7 @@ class FilterState:
     def clone(self) -> "FilterState":
         clone = FilterState.__new__(FilterState)
         clone._pod, clone._standing, clone._counts = self._pod, self._standing, self._counts
+        clone._required = self._required
         clone._near, clone._apart, clone._forbidden = self._near, self._apart, self._forbidden
         clone._is_shared = self._is_shared
         if not self._is_shared:

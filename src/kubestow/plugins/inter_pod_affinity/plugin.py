@@ -44,6 +44,7 @@ class InterPodAffinity:
             score=Reads.PODS,
             pod=PodReads.SPEC,
             concerns=self._has_affinity,
+            concerns_score=self._may_score,
             passes=_passes,
             row_codes=_row_codes,
             final_scores=self._final_scores,
@@ -135,6 +136,15 @@ class InterPodAffinity:
         if not self._snapshot.columns.affinity_rows:
             return False
         return self._standings.of(pod, TopologyCounts.at(self._snapshot)).exposed.is_any
+
+    def _may_score(self, pod: PodInfo) -> bool:
+        """Whether a pod that has affinity, or that a term selects, may score nodes by it."""
+        if pod.has_affinity and _has_preferred(pod.pod):
+            return True
+        if self._ignores_existing or not self._snapshot.columns.affinity_rows:
+            return False
+        counts = TopologyCounts.at(self._snapshot)
+        return self._standings.of(pod, counts).pulls(counts)
 
 
 def _has_no_terms_anywhere(pod: PodInfo, snapshot: Snapshot) -> bool:

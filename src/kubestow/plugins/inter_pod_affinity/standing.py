@@ -1,16 +1,23 @@
 """How a pod stands to all terms: to its own, and to those of running pods that select it."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from kubestow.api.pod_info import AffinityTerms, PodClass, PodInfo
 from kubestow.api.workload import Namespace
 from kubestow.cache.objects import ObjectStore
+from kubestow.framework.reuse import RowCodes
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.index.topology.domains import DomainColumn, DomainSums
+from kubestow.index.topology.domains import ABSENT, DomainColumn, DomainSums
 from kubestow.index.topology.what_if import DomainCounts
 from kubestow.plugins.inter_pod_affinity.existing import ExistingTerms, Exposed
 from kubestow.plugins.inter_pod_affinity.terms import RequiredTerms, TermResolver
+
+# Verdicts, in the order in which they count where several hold.
+FAR: Final = 1
+NEAR: Final = 2
+FORBIDDEN: Final = 3
 
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
@@ -23,7 +30,7 @@ class RequiredCounts:
     forbidden  anti-affinity terms of other pods that select it, by key
     """
 
-    __slots__ = ("apart", "forbidden", "near")
+    __slots__ = ("_kept_codes", "apart", "forbidden", "near")
 
     def __init__(self, required: RequiredTerms, exposed: Exposed) -> None:
         """The readings must be fresh."""
@@ -37,6 +44,39 @@ class RequiredCounts:
         self.forbidden = {
             each.key: DomainCounts(each.sums, each.column) for each in exposed.forbidding
         }
+        self._kept_codes: RowCodes | None = None
+
+    def row_codes(self, edition: object, *, is_first: bool) -> RowCodes:
+        """The verdicts node by node; `is_first` if the pod needs no other pod near it (spec 06
+        §6.2.6), `edition` is that of the counts."""
+        if self._kept_codes is not None:
+            return self._kept_codes
+        basis: list[object] = [edition, is_first]
+        is_constant = not self.near
+        for code, found in ((FAR, self.near), (NEAR, self.apart), (FORBIDDEN, self.forbidden)):
+            basis.append(code)
+            for counts in found.values():
+                basis.append(counts.sums)
+                # Where nodes share a domain, a pod on one changes the codes of others.
+                if counts.sums is not None and not counts.column.has_single_rows():
+                    basis.append(counts.sums.vacant().tobytes())
+                    is_constant = False
+        codes = RowCodes(tuple(basis), partial(self._code_of, is_first=is_first))
+        if is_constant:
+            self._kept_codes = codes
+        return codes
+
+    def _code_of(self, row: int, *, is_first: bool) -> int:
+        """The first rule that the row's node breaks, in the order of the codes."""
+        for counts in self.near.values():
+            is_far = counts.column.ids.item(row) == ABSENT if is_first else counts.in_row(row) <= 0
+            if is_far:
+                return FAR
+        for code, by_key in ((NEAR, self.apart), (FORBIDDEN, self.forbidden)):
+            for counts in by_key.values():
+                if counts.in_row(row) > 0:
+                    return code
+        return 0
 
 
 class Standing:
@@ -83,6 +123,14 @@ class Standing:
             self._counted = RequiredCounts(required, self.exposed)
             self._sums, self._edition = sums, counts.edition
         return self._counted
+
+    def pulls(self, counts: TopologyCounts) -> bool:
+        """Whether some term of a running pod that selects the pod scores nodes."""
+        for hits, _ in self.exposed.pulling:
+            hits.refresh(counts)
+            if hits.sums.total:
+                return True
+        return False
 
 
 class Standings:

@@ -11,15 +11,16 @@ from kubestow.api.topology import HOSTNAME_LABEL
 from kubestow.arrays import BoolArray, FloatArray, IntArray, Rows
 from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.index.nodes import Nodes
+from kubestow.index.topology.cells import CellIndex, Cells
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import ABSENT, EMPTY, EVERY_NODE, DomainColumn
 from kubestow.index.topology.reading import Reading, live_pods
+from kubestow.plugins.pod_topology_spread.cell_scoring import cell_scores
 from kubestow.plugins.pod_topology_spread.constraints import (
     Constraint,
     Eligibilities,
     topology_keys,
 )
-from kubestow.plugins.pod_topology_spread.host_cells import HostCells, cell_scores
 from kubestow.plugins.pod_topology_spread.normalising import ToIntegers, inverted, normalised
 
 # Up to this many numbers of domains are read one by one.
@@ -73,7 +74,7 @@ class ScoreState(NamedTuple):
 class SoftConstraints:
     """The soft constraints of pods of one kind, with where their counts are found."""
 
-    __slots__ = ("_cells", "_edition", "_needed", "_pair", "_read")
+    __slots__ = ("_needed", "_pair", "_read")
 
     def __init__(
         self,
@@ -98,8 +99,6 @@ class SoftConstraints:
             eligibility = EVERY_NODE if key == HOSTNAME_LABEL else eligibilities.of(constraint)
             self._read.append((constraint, live_pods(key, measure, eligibility)))
         self._pair = _host_and_other(self._read)
-        self._cells: HostCells | None = None
-        self._edition: object = None
 
     def __len__(self) -> int:
         return len(self._read)
@@ -138,7 +137,7 @@ class SoftConstraints:
             to_integers=to_integers,
         )
 
-    def _fresh_cells(self, nodes: Nodes, counts: TopologyCounts) -> HostCells | None:
+    def _fresh_cells(self, nodes: Nodes, counts: TopologyCounts) -> Cells | None:
         """None if nodes have to be scored one by one."""
         if self._pair is None:
             return None
@@ -149,11 +148,8 @@ class SoftConstraints:
             return None
         if self._needed and other.column.populations.item(ABSENT):
             return None
-        cells, edition = self._cells, counts.edition
-        if cells is None or self._edition is not edition or not cells.is_of(host.tally):
-            self._edition = edition
-            cells = self._cells = HostCells(nodes.snapshot, host.tally, other.column)
-        cells.catch_up()
+        index = nodes.snapshot.derived(CellIndex)
+        cells = index.of(host.tally, other.column, counts.edition)
         return cells if cells.are_few else None
 
 
