@@ -179,6 +179,10 @@ CASES: dict[str, dict[str, Any]] = {
     "near on hosts": {"affinity": Affinity(pod_affinity=term(HOSTNAME_LABEL))},
     "selected by others": {},
     "spread over hosts": {"spread": spread(HOSTNAME_LABEL, node_taints_policy="Honor")},
+    "spread over few hosts": {
+        "spread": spread(HOSTNAME_LABEL, node_taints_policy="Honor"),
+        "node_selector": {"disk": "hdd"},
+    },
     "spread over zones": {"spread": spread(ZONE_LABEL)},
     "spread over both": {"spread": spread(ZONE_LABEL) + spread(HOSTNAME_LABEL)},
     "on some nodes": {"node_selector": {"disk": "ssd"}},
@@ -195,7 +199,7 @@ def cluster() -> Cache:
             f"node-{number}",
             cpu=str(1 + number % 4),
             zone=f"zone-{number % 3}" if number % 11 else None,
-            labels={HOSTNAME_LABEL: f"node-{number}", **({"disk": "ssd"} if number % 5 else {})},
+            labels={HOSTNAME_LABEL: f"node-{number}", "disk": "ssd" if number % 5 else "hdd"},
             taints=["kept=for:NoSchedule"] if number % 13 == 0 else [],
         )
         cache.add_node(node)
@@ -246,11 +250,19 @@ def test_decisions_equal_those_of_asking_every_plugin(
         ours, theirs = [side.decide(cache, pod) for side in sides]
         assert described(ours) == described(theirs), number
         assert sides[0].decider.next_start_index == sides[1].decider.next_start_index
-        if ours.node_name:
+        if number == 3:
+            # Until then pods were only tried, and all are the first. This one has no terms.
+            cache.add_pod(PodInfo(make_pod("other", node="node-1", labels={"app": "web"})))
+        if ours.node_name and number > 3:
             placed.append(pod.assigned_to(ours.node_name))
             cache.assume_pod(placed[-1])
         if number % 10 == 9 and placed:
             cache.remove_pod(placed.pop(number % len(placed)).pod)
+        if number == 50:
+            # The next one is the first again.
+            for each in placed:
+                cache.remove_pod(each.pod)
+            placed.clear()
         if number == 40:
             cache.add_node(late)
     assert taken() >= 10
