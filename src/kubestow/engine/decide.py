@@ -188,6 +188,11 @@ class Decider:
                 return self._reject_all(profile, decision, rejections)
         candidates = self._candidates(decision)
         decision.nodes_to_find = self._nodes_to_find(profile, len(candidates))
+        if len(candidates) == 1 and not nominated and placement is None and self._extenders is None:
+            row = int(candidates[0])
+            if evaluation.passes_on(row):
+                self._take_only(decision, row)
+                return None
         search = FeasibleSearch(self._snapshot, profile, decision, evaluation, nominated)
         error = None
         start = self.next_start_index
@@ -226,6 +231,13 @@ class Decider:
         )
         decision.evaluated_count = found
         self.next_start_index = end % count
+        decision.state.meter.point_ended(FILTER)
+
+    def _take_only(self, decision: Decision, row: int) -> None:
+        """The only candidate fits, as for most pods of a DaemonSet."""
+        decision.set_feasible(slice(row, row + 1))
+        decision.evaluated_count = 1
+        self.next_start_index = (self.next_start_index + 1) % len(self._snapshot.names)
         decision.state.meter.point_ended(FILTER)
 
     def _reject_all(

@@ -72,7 +72,7 @@ CALLS = {
     "SchedulingNodeAffinity": (105, 110, 390),
     "SchedulingSecrets": (110, 115, 390),
     "MixedSchedulingBasePod": (120, 125, 405),
-    "SchedulingDaemonset": (130, 135, 130),
+    "SchedulingDaemonset": (105, 110, 105),
     "TopologySpreading": (165, 180, 440),
     "PreferredTopologySpreading": (175, 190, 455),
     "DefaultTopologySpreading": (185, 200, 200),
