@@ -77,7 +77,7 @@ CALLS = {
     "PreferredTopologySpreading": (175, 190, 455),
     "DefaultTopologySpreading": (185, 200, 200),
     "SchedulingPodAntiAffinity": (305, 325, 560),
-    "SchedulingPreferredPodAffinity": (245, 265, 510),
+    "SchedulingPreferredPodAffinity": (246, 266, 510),
     "SchedulingCSIPVs": (230, 235, 495),
     "SchedulingWithExtendedResource": (430, 430, 430),
     "ManyShapes": (780, 780, 840),
