@@ -5,12 +5,15 @@ Not here: options of the cluster (`input_options`), the work (`capacity_question
 """
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kubestow.service.commands import input_options as options
+from kubestow.service.commands.input_options import takes_cluster
 from kubestow.service.formats import DataFormat
+
+if TYPE_CHECKING:
+    from kubestow.service.commands.cluster_input import InputRequest
 
 SETTINGS: Final[dict[str, object]] = {
     "epilog": "Examples:\n\n"
@@ -22,8 +25,9 @@ SETTINGS: Final[dict[str, object]] = {
 _NEED: Final = "With --need"
 
 
+@takes_cluster
 def capacity(
-    files: options.Files = None,
+    cluster: "InputRequest",
     fit: Annotated[
         str,
         typer.Option(
@@ -107,7 +111,6 @@ def capacity(
             rich_help_panel=_NEED,
         ),
     ] = None,
-    strict: options.Strict = False,
     config_file: Annotated[
         Path | None,
         typer.Option(
@@ -125,16 +128,6 @@ def capacity(
             "May be repeated.",
         ),
     ] = None,
-    from_cluster: options.FromCluster = False,
-    kubeconfig: options.Kubeconfig = "",
-    context: options.Context = "",
-    save: options.Save = None,
-    reschedule: options.Reschedule = False,
-    cordon: options.Cordon = None,
-    drain: options.Drain = None,
-    add_nodes: options.AddNodes = None,
-    like: options.Like = None,
-    remove_pods: options.RemovePods = None,
 ) -> None:
     """Find out how much room a cluster has.
 
@@ -145,25 +138,9 @@ def capacity(
     2 the input cannot be used, 3 a plugin failed.
     """
     from kubestow.service.commands.capacity_questions import CapacityRequest, answer
-    from kubestow.service.commands.cluster_input import InputRequest, changes_of
 
     request = CapacityRequest(
-        cluster=InputRequest(
-            files=files or (),
-            is_strict=strict,
-            is_live=from_cluster,
-            kubeconfig=kubeconfig,
-            context=context,
-            changes=changes_of(
-                reschedule=reschedule,
-                cordon=cordon,
-                drain=drain,
-                add_nodes=add_nodes,
-                like=like,
-                remove_pods=remove_pods,
-            ),
-            save=save,
-        ),
+        cluster=cluster,
         output=output,
         fit=fit,
         is_need=need,

@@ -5,14 +5,17 @@ printed of its result (`simulate_output`).
 """
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kubestow.service.commands import input_options as options
+from kubestow.service.commands.input_options import takes_cluster
 from kubestow.service.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.formats import OutputFormat, TraceFormat
 from kubestow.simulator.defaults import LIMIT_S
+
+if TYPE_CHECKING:
+    from kubestow.service.commands.cluster_input import InputRequest
 
 SETTINGS: Final[dict[str, object]] = {
     "epilog": "What if? With --reschedule the pods of a live cluster are placed again, for example "
@@ -25,8 +28,9 @@ _TRACE: Final = "A trace"
 _SCENARIO: Final = "A scenario"
 
 
+@takes_cluster
 def simulate(
-    files: options.Files = None,
+    cluster: "InputRequest",
     output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print.")] = (
         OutputFormat.TABLE
     ),
@@ -51,17 +55,6 @@ def simulate(
             help="Stop after this much virtual time.",
         ),
     ] = None,
-    strict: options.Strict = False,
-    from_cluster: options.FromCluster = False,
-    kubeconfig: options.Kubeconfig = "",
-    context: options.Context = "",
-    save: options.Save = None,
-    reschedule: options.Reschedule = False,
-    cordon: options.Cordon = None,
-    drain: options.Drain = None,
-    add_nodes: options.AddNodes = None,
-    like: options.Like = None,
-    remove_pods: options.RemovePods = None,
     scenario: Annotated[
         Path | None,
         typer.Option(
@@ -230,26 +223,10 @@ def simulate(
 
         write_template(save_template)
         raise typer.Exit(0)
-    from kubestow.service.commands.cluster_input import InputRequest, changes_of
     from kubestow.service.commands.simulate_request import SimulateRequest
 
     request = SimulateRequest(
-        cluster=InputRequest(
-            files=files or (),
-            is_strict=strict,
-            is_live=from_cluster,
-            kubeconfig=kubeconfig,
-            context=context,
-            changes=changes_of(
-                reschedule=reschedule,
-                cordon=cordon,
-                drain=drain,
-                add_nodes=add_nodes,
-                like=like,
-                remove_pods=remove_pods,
-            ),
-            save=save,
-        ),
+        cluster=cluster,
         scenario=scenario,
         until=until,
         seed=seed,
