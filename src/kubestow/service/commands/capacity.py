@@ -4,12 +4,12 @@ Not here: options of the cluster (`input_options`), the work (`capacity_question
 (`capacity_output`).
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from kubestow.service.commands.input_options import takes_cluster
+from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
 from kubestow.service.formats import DataFormat
 
 if TYPE_CHECKING:
@@ -111,23 +111,8 @@ def capacity(
             rich_help_panel=_NEED,
         ),
     ] = None,
-    config_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="Configuration of the scheduler: a KubeSchedulerConfiguration v1, YAML or JSON.",
-        ),
-    ] = None,
-    feature_gates: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--feature-gates",
-            metavar="NAME=BOOL,...",
-            help="Features of the scheduler and the API server to switch on or off. "
-            "May be repeated.",
-        ),
-    ] = None,
+    config_file: ConfigFile = None,
+    feature_gates: FeatureGates = None,
 ) -> None:
     """Find out how much room a cluster has.
 

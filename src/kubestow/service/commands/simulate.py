@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from kubestow.service.commands.input_options import takes_cluster
+from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
 from kubestow.service.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.formats import OutputFormat, TraceFormat
 from kubestow.simulator.defaults import LIMIT_S
@@ -109,14 +110,7 @@ def simulate(
             metavar="FILE", help="With --trace: the file of its pods.", rich_help_panel=_TRACE
         ),
     ] = None,
-    config_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="Configuration of the scheduler: a KubeSchedulerConfiguration v1, YAML or JSON.",
-        ),
-    ] = None,
+    config_file: ConfigFile = None,
     percentage: Annotated[
         int | None,
         typer.Option(
@@ -127,15 +121,7 @@ def simulate(
             "Overrides the configuration.",
         ),
     ] = None,
-    feature_gates: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--feature-gates",
-            metavar="NAME=BOOL,...",
-            help="Features of the scheduler and the API server to switch on or off, such as "
-            "GenericWorkload=true,GangScheduling=true for gangs. May be repeated.",
-        ),
-    ] = None,
+    feature_gates: FeatureGates = None,
     fail_on_pending: Annotated[
         bool,
         typer.Option("--fail-on-pending", help="Exit with code 1 when pods stay pending."),
