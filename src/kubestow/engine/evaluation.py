@@ -41,6 +41,10 @@ class Evaluation(Protocol):
         """Whether every node is known to pass the filters. Call `pre_filter` first."""
         ...
 
+    def passes_on(self, row: int) -> bool:
+        """Whether this node is known to pass the filters. Call `pre_filter` first."""
+        ...
+
     def rejections(self) -> Rejections | None:
         """The verdicts on all nodes where none is known to fit. Call `pre_filter` first."""
         ...
@@ -82,6 +86,9 @@ class PlainEvaluation:
         """The next attempt knows nothing of this one."""
 
     def passes_everywhere(self) -> bool:
+        return False
+
+    def passes_on(self, row: int) -> bool:
         return False
 
     def rejections(self) -> Rejections | None:

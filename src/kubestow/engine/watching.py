@@ -4,7 +4,6 @@ Pods and nodes change the cache; every other kind changes only the stores that p
 moves pods in the queue if a plugin registered for it (spec 03 §11.2).
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -29,9 +28,9 @@ from kubestow.api.workload import PriorityClass
 from kubestow.cache.objects import ObjectStore
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
-from kubestow.cluster.failure_log import FailureLog
 from kubestow.cluster.informer import POD_FIELD_SELECTOR, SUCCEEDED_SELECTOR, Handler, Informer
 from kubestow.engine.handlers import EventHandlers
+from kubestow.engine.informers import Informers
 from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.events import Resource
 from kubestow.index.devices import KnownDevices
@@ -61,7 +60,7 @@ _GROUP_PLUGINS: Final = frozenset(("GangScheduling", "TopologyPlacementGenerator
 Observer = Callable[[type[ApiObject]], Handler[Any]]
 
 
-class ClusterWatcher:
+class ClusterWatcher(Informers):
     """The informers of one scheduler."""
 
     def __init__(
@@ -74,66 +73,27 @@ class ClusterWatcher:
         observer: Observer | None = None,
     ) -> None:
         """`observer` makes a handler that is called before those of the scheduler."""
+        super().__init__(
+            client, clock, rng, None if scheduler.cycles is None else scheduler.cycles.are_idle
+        )
         self._scheduler = scheduler
         self._objects = scheduler.objects
-        failures = FailureLog(clock, host=client.host)
-        # Any: informers of different kinds in one list.
-        self.informers: list[Informer[Any]] = [
-            Informer(
-                client,
-                cls,
-                scheduler.objects.store(cls),
-                clock,
-                rng=rng,
-                field_selector=POD_FIELD_SELECTOR if cls is Pod else "",
-                failures=failures,
-                gate=None if scheduler.cycles is None else scheduler.cycles.are_idle,
-            )
-            for cls in scheduler.objects.types()
-            if cls not in _UNWATCHED and (cls is not PodGroup or _reads_groups(scheduler))
-        ]
-        for informer in self.informers:
+        for cls in scheduler.objects.types():
+            if cls in _UNWATCHED or (cls is PodGroup and not _reads_groups(scheduler)):
+                continue
+            selector = POD_FIELD_SELECTOR if cls is Pod else ""
+            informer = self.add(cls, scheduler.objects.store(cls), selector)
             if observer is not None:
-                informer.add_handler(observer(informer.cls))
+                informer.add_handler(observer(cls))
             self._connect(informer)
         groups = scheduler.cache.groups
         if groups is None:
             return
-
-        def add(cls: type[T], store: ObjectStore[T], handler: Handler[T], selector: str) -> None:
-            informer = Informer(
-                client,
-                cls,
-                store,
-                clock,
-                rng=rng,
-                field_selector=selector,
-                failures=failures,
-                gate=None if scheduler.cycles is None else scheduler.cycles.are_idle,
-            )
-            informer.add_handler(handler)
-            self.informers.append(informer)
-
         for dialect, store in groups.other_objects.items():
-            add(dialect.cls, store, self._notifier(Resource.POD_GROUP), "")
+            self.add(dialect.cls, store).add_handler(self._notifier(Resource.POD_GROUP))
         if groups.options.counts_finished:
-            handler = _finished_handler(scheduler.handlers)
-            add(Pod, ObjectStore[Pod](), handler, SUCCEEDED_SELECTOR)
-
-    async def run(self) -> None:
-        """Watch all kinds until cancelled; an error that ends one informer ends all."""
-        async with asyncio.TaskGroup() as group:
-            for informer in self.informers:
-                group.create_task(informer.run())
-
-    async def wait_synced(self) -> None:
-        """Return once every object of the first lists has reached cache, stores and queue."""
-        for informer in self.informers:
-            await informer.wait_synced()
-
-    @property
-    def has_synced(self) -> bool:
-        return all(informer.has_synced for informer in self.informers)
+            finished = self.add(Pod, ObjectStore[Pod](), SUCCEEDED_SELECTOR)
+            finished.add_handler(_finished_handler(scheduler.handlers))
 
     def _connect(self, informer: Informer[Any]) -> None:
         handlers = self._scheduler.handlers
@@ -159,7 +119,7 @@ class ClusterWatcher:
         elif informer.cls in _RESOURCES:
             informer.add_handler(self._notifier(_RESOURCES[informer.cls]))
 
-    def _notifier(self, resource: str) -> Handler[ApiObject]:
+    def _notifier(self, resource: str) -> Handler[Any]:
         changed = self._scheduler.handlers.object_changed
 
         def added(new: ApiObject) -> None:

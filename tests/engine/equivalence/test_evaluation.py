@@ -45,7 +45,7 @@ from kubestow.framework.reuse import NO_REUSE, Reads, Reuse
 from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.plugins.registry import REGISTRY
-from kubestow.testing import make_handle, make_node, make_pod
+from kubestow.testing import make_handle, make_node, make_node_affinity, make_pod, make_term
 
 
 class NoNominations:
@@ -116,6 +116,12 @@ def spread(when: str) -> list[TopologySpreadConstraint]:
     ]
 
 
+def named(names: str) -> Affinity:
+    """Only to nodes of these names, as every pod of a DaemonSet."""
+    term = make_term(fields=[f"metadata.name In {names}"])
+    return Affinity(node_affinity=make_node_affinity(term))
+
+
 POD_KINDS: list[dict[str, Any]] = [
     {"cpu": "500m", "memory": "256Mi"},
     {"cpu": "2", "memory": "1Gi"},
@@ -129,6 +135,9 @@ POD_KINDS: list[dict[str, Any]] = [
     {"cpu": "100m", "affinity": apart(required=False)},
     {"cpu": "100m", "labels": {"app": "web"}, "spread": spread("DoNotSchedule")},
     {"cpu": "100m", "labels": {"app": "web"}, "spread": spread("ScheduleAnyway")},
+    {"cpu": "500m", "affinity": named("node-1")},
+    {"cpu": "500m", "affinity": named("node-5"), "host_ports": [80]},
+    {"cpu": "500m", "affinity": named("node-0,node-2")},
 ]
 
 

@@ -118,6 +118,12 @@ class ReusingEvaluation:
         frame, record = self._fresh()
         return not frame.rejected_count and (record is None or not record.rejected_count)
 
+    def passes_on(self, row: int) -> bool:
+        if self._filters or self._verdict_of(row) != (PASSED, 0):
+            return False
+        frame = self._frame
+        return not frame.rejected_count or bool(frame.failed_by[row] == PASSED)
+
     def rejections(self) -> Rejections | None:
         frame, record = self._fresh()
         if record is None or frame.rejected_count:
@@ -170,17 +176,23 @@ class ReusingEvaluation:
         return failed_by, code
 
     def status_on(self, row: int) -> Status | None:
-        """What is kept for other nodes is not brought up to date: once a node fits again after an
-        eviction, all of them would be scored."""
-        try:
-            self._frame.catch_up()
-            verdict = (PASSED, 0) if self._record is None else self._record.verdict_of(row)
-        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
-            self._give_up(error)
+        verdict = self._verdict_of(row)
         if verdict is None:
             node = SimulatedNode(self._frame.snapshot, row)
             return run_filters_on_one(self._frame.profile, self.state, self._pod, node)
         return self._first_status(row, *verdict)
+
+    def _verdict_of(self, row: int) -> tuple[int, int] | None:
+        """That of the record; None if it has none for a single node.
+
+        What is kept for other nodes is not brought up to date: once a node fits again after an
+        eviction, all of them would be scored.
+        """
+        try:
+            self._frame.catch_up()
+            return (PASSED, 0) if self._record is None else self._record.verdict_of(row)
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            self._give_up(error)
 
     def _first_status(self, row: int, failed_by: int, code: int) -> Status | None:
         """The status of the first filter to reject the node; `failed_by` is that of the record."""

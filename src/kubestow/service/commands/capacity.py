@@ -4,13 +4,16 @@ Not here: options of the cluster (`input_options`), the work (`capacity_question
 (`capacity_output`).
 """
 
-from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kubestow.service.commands import input_options as options
+from kubestow.service.commands.input_options import takes_cluster
+from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
 from kubestow.service.formats import DataFormat
+
+if TYPE_CHECKING:
+    from kubestow.service.commands.cluster_input import InputRequest
 
 SETTINGS: Final[dict[str, object]] = {
     "epilog": "Examples:\n\n"
@@ -22,8 +25,9 @@ SETTINGS: Final[dict[str, object]] = {
 _NEED: Final = "With --need"
 
 
+@takes_cluster
 def capacity(
-    files: options.Files = None,
+    cluster: "InputRequest",
     fit: Annotated[
         str,
         typer.Option(
@@ -107,34 +111,8 @@ def capacity(
             rich_help_panel=_NEED,
         ),
     ] = None,
-    strict: options.Strict = False,
-    config_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="Configuration of the scheduler: a KubeSchedulerConfiguration v1, YAML or JSON.",
-        ),
-    ] = None,
-    feature_gates: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--feature-gates",
-            metavar="NAME=BOOL,...",
-            help="Features of the scheduler and the API server to switch on or off. "
-            "May be repeated.",
-        ),
-    ] = None,
-    from_cluster: options.FromCluster = False,
-    kubeconfig: options.Kubeconfig = "",
-    context: options.Context = "",
-    save: options.Save = None,
-    reschedule: options.Reschedule = False,
-    cordon: options.Cordon = None,
-    drain: options.Drain = None,
-    add_nodes: options.AddNodes = None,
-    like: options.Like = None,
-    remove_pods: options.RemovePods = None,
+    config_file: ConfigFile = None,
+    feature_gates: FeatureGates = None,
 ) -> None:
     """Find out how much room a cluster has.
 
@@ -145,25 +123,9 @@ def capacity(
     2 the input cannot be used, 3 a plugin failed.
     """
     from kubestow.service.commands.capacity_questions import CapacityRequest, answer
-    from kubestow.service.commands.cluster_input import InputRequest, changes_of
 
     request = CapacityRequest(
-        cluster=InputRequest(
-            files=files or (),
-            is_strict=strict,
-            is_live=from_cluster,
-            kubeconfig=kubeconfig,
-            context=context,
-            changes=changes_of(
-                reschedule=reschedule,
-                cordon=cordon,
-                drain=drain,
-                add_nodes=add_nodes,
-                like=like,
-                remove_pods=remove_pods,
-            ),
-            save=save,
-        ),
+        cluster=cluster,
         output=output,
         fit=fit,
         is_need=need,

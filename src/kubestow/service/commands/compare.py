@@ -5,13 +5,16 @@ Not here: options of the cluster (`input_options`), what a variant is (`compare_
 """
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kubestow.service.commands import input_options as options
+from kubestow.service.commands.input_options import takes_cluster
 from kubestow.service.formats import CompareFormat
 from kubestow.simulator.defaults import LIMIT_S
+
+if TYPE_CHECKING:
+    from kubestow.service.commands.cluster_input import InputRequest
 
 SETTINGS: Final[dict[str, object]] = {
     "epilog": "Examples:\n\n"
@@ -23,7 +26,9 @@ SETTINGS: Final[dict[str, object]] = {
 }
 
 
+@takes_cluster
 def compare(
+    cluster: "InputRequest",
     recording: Annotated[
         Path | None,
         typer.Argument(
@@ -38,7 +43,6 @@ def compare(
             metavar="FILE", help="A scenario: days of a cluster in virtual time, as YAML."
         ),
     ] = None,
-    files: options.Files = None,
     variants: Annotated[
         list[str] | None,
         typer.Option(
@@ -95,7 +99,7 @@ def compare(
             help="Run in this many processes.",
         ),
     ] = None,
-    cluster: Annotated[
+    on: Annotated[
         str,
         typer.Option(
             "--on",
@@ -121,17 +125,6 @@ def compare(
             help="Features to switch on or off, in variants of today's version. May be repeated.",
         ),
     ] = None,
-    strict: options.Strict = False,
-    from_cluster: options.FromCluster = False,
-    kubeconfig: options.Kubeconfig = "",
-    context: options.Context = "",
-    save: options.Save = None,
-    reschedule: options.Reschedule = False,
-    cordon: options.Cordon = None,
-    drain: options.Drain = None,
-    add_nodes: options.AddNodes = None,
-    like: options.Like = None,
-    remove_pods: options.RemovePods = None,
 ) -> None:
     """Compare schedulers on the same cluster and workload.
 
@@ -142,26 +135,10 @@ def compare(
     Exit codes: 0 done, 2 the input or a variant cannot be used, 3 a plugin or a worker failed,
     130 interrupted. What could be run is printed in any case.
     """
-    from kubestow.service.commands.cluster_input import InputRequest, changes_of
     from kubestow.service.commands.compare_runs import CompareRequest, compare_and_print
 
     request = CompareRequest(
-        cluster=InputRequest(
-            files=files or (),
-            is_strict=strict,
-            is_live=from_cluster,
-            kubeconfig=kubeconfig,
-            context=context,
-            changes=changes_of(
-                reschedule=reschedule,
-                cordon=cordon,
-                drain=drain,
-                add_nodes=add_nodes,
-                like=like,
-                remove_pods=remove_pods,
-            ),
-            save=save,
-        ),
+        cluster=cluster,
         scenario=scenario,
         recording=recording,
         variants=variants or (),
@@ -173,7 +150,7 @@ def compare(
         finds_reasons=reasons,
         has_times=times,
         jobs=jobs,
-        address=cluster,
+        address=on,
         limit_s=limit,
         feature_gates=feature_gates or (),
     )

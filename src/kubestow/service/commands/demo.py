@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal
 import typer
 
 from kubestow.errors import InputError
+from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
 from kubestow.service.compatibility import Compatibility
 from kubestow.simulator.defaults import NODE_COUNT, NODE_GRACE_S, NODES_PER_CLUSTER, RECORD_SIZE_MIB
 
@@ -131,24 +132,8 @@ def demo(
             help="Record what the scheduler sees and decides, for kubestow replay.",
         ),
     ] = None,
-    config_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="Configuration of the scheduler and its plugins, a "
-            "KubeSchedulerConfiguration v1, YAML or JSON.",
-        ),
-    ] = None,
-    feature_gates: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--feature-gates",
-            metavar="NAME=BOOL,...",
-            help="Features of the API server and the scheduler, such as "
-            "GenericWorkload=true,GangScheduling=true for gangs. May be repeated.",
-        ),
-    ] = None,
+    config_file: ConfigFile = None,
+    feature_gates: FeatureGates = None,
     scheduler: Annotated[
         bool,
         typer.Option(help="With --serve: schedule pods, or leave that to another scheduler."),

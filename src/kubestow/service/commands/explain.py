@@ -3,11 +3,11 @@
 Not here: reading clusters (`explain_sources`), explaining (`explain_pod`), texts (`explain_text`).
 """
 
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
 from kubestow.service.formats import ExplainFormat
 
 _FROM_FILES: Final = "A cluster from files"
@@ -57,24 +57,8 @@ def explain(
             help="Also try one more node that has this, such as cpu=8,memory=32Gi,label.disk=ssd.",
         ),
     ] = "",
-    config_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="Configuration of the scheduler: a KubeSchedulerConfiguration v1, YAML or JSON. "
-            "By default that of kube-scheduler.",
-        ),
-    ] = None,
-    feature_gates: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--feature-gates",
-            metavar="NAME=BOOL,...",
-            help="Features of the scheduler, such as GenericWorkload=true,GangScheduling=true "
-            "for gangs. May be repeated.",
-        ),
-    ] = None,
+    config_file: ConfigFile = None,
+    feature_gates: FeatureGates = None,
     files: Annotated[
         list[str] | None,
         typer.Option(

@@ -1,9 +1,20 @@
-"""Options of every command that takes a cluster: where it comes from, and what is changed in it."""
+"""Options of every command that takes a cluster: where it comes from, and what is changed in it.
 
+    @takes_cluster
+    def capacity(cluster: "InputRequest", fit: Annotated[...] = "", ...) -> None:
+
+is a command with all of these options, and gets them as one request.
+"""
+
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+
+if TYPE_CHECKING:
+    from kubestow.service.commands.cluster_input import InputRequest
 
 _LIVE: Final = "A live cluster"
 _CHANGES: Final = "Changes of the cluster"
@@ -119,3 +130,55 @@ RemovePods = Annotated[
         rich_help_panel=_CHANGES,
     ),
 ]
+
+
+def takes_cluster(command: Callable[..., None]) -> Callable[..., None]:
+    """Give the command these options in the place of its parameter `cluster`."""
+    options = inspect.signature(_request).parameters
+
+    def run(**given: Any) -> None:
+        request = _request(**{name: given.pop(name) for name in options})
+        command(cluster=request, **given)
+
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        parameters += options.values() if parameter.name == "cluster" else [parameter]
+    # What typer reads.
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _request(
+    files: Files = None,
+    strict: Strict = False,
+    from_cluster: FromCluster = False,
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    save: Save = None,
+    reschedule: Reschedule = False,
+    cordon: Cordon = None,
+    drain: Drain = None,
+    add_nodes: AddNodes = None,
+    like: Like = None,
+    remove_pods: RemovePods = None,
+) -> "InputRequest":
+    from kubestow.service.commands.cluster_input import InputRequest, changes_of
+
+    return InputRequest(
+        files=files or (),
+        is_strict=strict,
+        is_live=from_cluster,
+        kubeconfig=kubeconfig,
+        context=context,
+        changes=changes_of(
+            reschedule=reschedule,
+            cordon=cordon,
+            drain=drain,
+            add_nodes=add_nodes,
+            like=like,
+            remove_pods=remove_pods,
+        ),
+        save=save,
+    )

@@ -5,14 +5,18 @@ printed of its result (`simulate_output`).
 """
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kubestow.service.commands import input_options as options
+from kubestow.service.commands.input_options import takes_cluster
+from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
 from kubestow.service.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.formats import OutputFormat, TraceFormat
 from kubestow.simulator.defaults import LIMIT_S
+
+if TYPE_CHECKING:
+    from kubestow.service.commands.cluster_input import InputRequest
 
 SETTINGS: Final[dict[str, object]] = {
     "epilog": "What if? With --reschedule the pods of a live cluster are placed again, for example "
@@ -25,8 +29,9 @@ _TRACE: Final = "A trace"
 _SCENARIO: Final = "A scenario"
 
 
+@takes_cluster
 def simulate(
-    files: options.Files = None,
+    cluster: "InputRequest",
     output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print.")] = (
         OutputFormat.TABLE
     ),
@@ -51,17 +56,6 @@ def simulate(
             help="Stop after this much virtual time.",
         ),
     ] = None,
-    strict: options.Strict = False,
-    from_cluster: options.FromCluster = False,
-    kubeconfig: options.Kubeconfig = "",
-    context: options.Context = "",
-    save: options.Save = None,
-    reschedule: options.Reschedule = False,
-    cordon: options.Cordon = None,
-    drain: options.Drain = None,
-    add_nodes: options.AddNodes = None,
-    like: options.Like = None,
-    remove_pods: options.RemovePods = None,
     scenario: Annotated[
         Path | None,
         typer.Option(
@@ -116,14 +110,7 @@ def simulate(
             metavar="FILE", help="With --trace: the file of its pods.", rich_help_panel=_TRACE
         ),
     ] = None,
-    config_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="Configuration of the scheduler: a KubeSchedulerConfiguration v1, YAML or JSON.",
-        ),
-    ] = None,
+    config_file: ConfigFile = None,
     percentage: Annotated[
         int | None,
         typer.Option(
@@ -134,15 +121,7 @@ def simulate(
             "Overrides the configuration.",
         ),
     ] = None,
-    feature_gates: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--feature-gates",
-            metavar="NAME=BOOL,...",
-            help="Features of the scheduler and the API server to switch on or off, such as "
-            "GenericWorkload=true,GangScheduling=true for gangs. May be repeated.",
-        ),
-    ] = None,
+    feature_gates: FeatureGates = None,
     fail_on_pending: Annotated[
         bool,
         typer.Option("--fail-on-pending", help="Exit with code 1 when pods stay pending."),
@@ -230,26 +209,10 @@ def simulate(
 
         write_template(save_template)
         raise typer.Exit(0)
-    from kubestow.service.commands.cluster_input import InputRequest, changes_of
     from kubestow.service.commands.simulate_request import SimulateRequest
 
     request = SimulateRequest(
-        cluster=InputRequest(
-            files=files or (),
-            is_strict=strict,
-            is_live=from_cluster,
-            kubeconfig=kubeconfig,
-            context=context,
-            changes=changes_of(
-                reschedule=reschedule,
-                cordon=cordon,
-                drain=drain,
-                add_nodes=add_nodes,
-                like=like,
-                remove_pods=remove_pods,
-            ),
-            save=save,
-        ),
+        cluster=cluster,
         scenario=scenario,
         until=until,
         seed=seed,
