@@ -11,7 +11,6 @@ from kubestow.arrays import BoolArray, NarrowArray, Rows
 from kubestow.framework.reuse import RowCodes
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
-from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import ABSENT, VACANT, ByteArray, DomainColumn
 from kubestow.index.topology.what_if import DomainCounts
 from kubestow.plugins.inter_pod_affinity.standing import (
@@ -36,7 +35,6 @@ class FilterState:
 
     __slots__ = (
         "_apart",
-        "_counts",
         "_forbidden",
         "_is_shared",
         "_near",
@@ -45,12 +43,9 @@ class FilterState:
         "_standing",
     )
 
-    def __init__(
-        self, pod: PodInfo, standing: Standing, required: RequiredCounts, counts: TopologyCounts
-    ) -> None:
+    def __init__(self, pod: PodInfo, standing: Standing, required: RequiredCounts) -> None:
         self._pod = pod
         self._standing = standing
-        self._counts = counts
         self._required = required
         self._near, self._apart = required.near, required.apart
         self._forbidden = required.forbidden
@@ -97,7 +92,7 @@ class FilterState:
         if not self._is_shared:
             return None
         is_first = bool(self._near) and self._may_be_first()
-        return self._required.row_codes(self._counts.edition, is_first=is_first)
+        return self._required.row_codes(self._standing.counts.edition, is_first=is_first)
 
     def is_forbidden(self, nodes: Nodes) -> BoolArray | None:
         """bool[node]: whether terms of other pods keep this one out; None if nowhere."""
@@ -122,8 +117,7 @@ class FilterState:
 
     def clone(self) -> "FilterState":
         clone = FilterState.__new__(FilterState)
-        clone._pod, clone._standing, clone._counts = self._pod, self._standing, self._counts
-        clone._required = self._required
+        clone._pod, clone._standing, clone._required = self._pod, self._standing, self._required
         clone._near, clone._apart, clone._forbidden = self._near, self._apart, self._forbidden
         clone._is_shared = self._is_shared
         if not self._is_shared:
@@ -161,7 +155,7 @@ class FilterState:
                 continue
             key = term.topology_key
             if key not in self._forbidden:
-                column = self._counts.column(key)
+                column = self._standing.counts.column(key)
                 self._forbidden[key] = DomainCounts(np.zeros_like(column.populations), column)
             self._forbidden[key].add(row, sign)
 

@@ -15,7 +15,6 @@ from kubestow.framework.plugin import PreFilterResult
 from kubestow.framework.reuse import PodReads, Reads, Reuse, RowCodes
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
-from kubestow.index.topology.counts import TopologyCounts
 from kubestow.plugins.inter_pod_affinity.existing import ExistingTerms
 from kubestow.plugins.inter_pod_affinity.filtering import STATUSES, FilterState
 from kubestow.plugins.inter_pod_affinity.hints import hint_for_node, hint_for_pod
@@ -67,12 +66,11 @@ class InterPodAffinity:
             return Status.skip()
         if pod.terms.error:
             return Status.unresolvable(f"parsing pod: {pod.terms.error}")
-        counts = TopologyCounts.at(nodes.snapshot)
-        standing = self._standings.of(pod, counts)
-        required = standing.required_counts(counts)
+        standing = self._standings.of(pod, nodes.snapshot)
+        required = standing.required_counts()
         if required is None:
             return Status.skip()
-        state.write(_PRE_FILTER, FilterState(pod, standing, required, counts))
+        state.write(_PRE_FILTER, FilterState(pod, standing, required))
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, row: int) -> None:
@@ -116,8 +114,8 @@ class InterPodAffinity:
             return []
         if pod.terms.error:
             raise PluginError(f"failed to parse pod: {pod.terms.error}")
-        counts = TopologyCounts.at(nodes.snapshot)
-        standing = self._standings.of(pod, counts)
+        standing = self._standings.of(pod, nodes.snapshot)
+        counts = standing.counts
         preferred = self._resolver.preferred(pod.terms) if has_preferred else ()
         scores = domain_scores(preferred, standing.exposed.pulling, counts)
         hidden = nodes.snapshot.hidden_terms
@@ -135,7 +133,7 @@ class InterPodAffinity:
             return True
         if not self._snapshot.columns.affinity_rows:
             return False
-        return self._standings.of(pod, TopologyCounts.at(self._snapshot)).exposed.is_any
+        return self._standings.of(pod, self._snapshot).exposed.is_any
 
     def _may_score(self, pod: PodInfo) -> bool:
         """Whether a pod that has affinity, or that a term selects, may score nodes by it."""
@@ -143,8 +141,7 @@ class InterPodAffinity:
             return True
         if self._ignores_existing or not self._snapshot.columns.affinity_rows:
             return False
-        counts = TopologyCounts.at(self._snapshot)
-        return self._standings.of(pod, counts).pulls(counts)
+        return self._standings.of(pod, self._snapshot).pulls()
 
 
 def _has_no_terms_anywhere(pod: PodInfo, snapshot: Snapshot) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 from kubestow.api.pod_info import AffinityTerms, PodClass, PodInfo
 from kubestow.api.workload import Namespace
 from kubestow.cache.objects import ObjectStore
+from kubestow.cache.snapshot import Snapshot
 from kubestow.framework.reuse import RowCodes
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import ABSENT, DomainColumn, DomainSums
@@ -82,6 +83,7 @@ class RequiredCounts:
 class Standing:
     """That of pods of one class with the same terms.
 
+    counts             of all pods and terms
     namespace_labels   the labels of the pod's Namespace object; none if there is no such object
     required           its own required terms
     exposed            the terms of running pods that select it
@@ -92,14 +94,20 @@ class Standing:
         "_edition",
         "_readings",
         "_sums",
+        "counts",
         "exposed",
         "namespace_labels",
         "required",
     )
 
     def __init__(
-        self, required: RequiredTerms, exposed: Exposed, namespace_labels: Mapping[str, str]
+        self,
+        counts: TopologyCounts,
+        required: RequiredTerms,
+        exposed: Exposed,
+        namespace_labels: Mapping[str, str],
     ) -> None:
+        self.counts = counts
         self.required = required
         self.exposed = exposed
         self.namespace_labels = namespace_labels
@@ -109,8 +117,9 @@ class Standing:
         self._edition: object = None
         self._counted: RequiredCounts | None = None
 
-    def required_counts(self, counts: TopologyCounts) -> RequiredCounts | None:
+    def required_counts(self) -> RequiredCounts | None:
         """None if no node can be excluded: neither by the pod's terms nor by those of others."""
+        counts = self.counts
         for reading in self._readings:
             reading.refresh(counts)
         required = self.required
@@ -124,10 +133,10 @@ class Standing:
             self._sums, self._edition = sums, counts.edition
         return self._counted
 
-    def pulls(self, counts: TopologyCounts) -> bool:
+    def pulls(self) -> bool:
         """Whether some term of a running pod that selects the pod scores nodes."""
         for hits, _ in self.exposed.pulling:
-            hits.refresh(counts)
+            hits.refresh(self.counts)
             if hits.sums.total:
                 return True
         return False
@@ -146,26 +155,34 @@ class Standings:
         self._resolver = resolver
         self._existing = existing
         self._last: Standing | None = None
+        # The last pod and the changes before it: a pod is asked about several times in an attempt.
+        self._changes: tuple[object, ...] = ()
+        # And what others have to have in common with it to stand as it does.
         self._pod_class: PodClass | None = None
         self._terms: AffinityTerms | None = None
-        # What it depends on besides the pod.
-        self._depends: tuple[object, int] = None, -1
+        self._depends: tuple[object, ...] = ()
 
-    def of(self, pod: PodInfo, counts: TopologyCounts) -> Standing:
-        depends = counts.terms.edition, self._namespaces.version
-        if (
-            self._last is None
-            or pod.pod_class is not self._pod_class
-            or pod.terms is not self._terms
-            or depends != self._depends
-        ):
-            self._last = self._found(pod, counts)
-            self._pod_class, self._terms, self._depends = pod.pod_class, pod.terms, depends
+    def of(self, pod: PodInfo, snapshot: Snapshot) -> Standing:
+        """How the pod stands now; its counts are up to date."""
+        log, version = snapshot.log, self._namespaces.version
+        changes = pod, pod.pod, log, log.epoch, log.pod_end, version
+        if self._last is None or changes != self._changes:
+            self._last = self._at(pod, TopologyCounts.at(snapshot), version)
+            self._changes = changes
         return self._last
 
-    def _found(self, pod: PodInfo, counts: TopologyCounts) -> Standing:
+    def _at(self, pod: PodInfo, counts: TopologyCounts, version: int) -> Standing:
+        depends = counts.terms.edition, version
+        if (
+            self._last is not None
+            and pod.pod_class is self._pod_class
+            and pod.terms is self._terms
+            and depends == self._depends
+        ):
+            return self._last
+        self._pod_class, self._terms, self._depends = pod.pod_class, pod.terms, depends
         namespace = self._namespaces.get(pod.namespace)
         labels = _NO_LABELS if namespace is None else namespace.metadata.labels
         selecting = counts.terms.selecting(pod.pod_class, labels)
         required, exposed = self._resolver.required(pod.terms), self._existing.exposed(selecting)
-        return Standing(required, exposed, labels)
+        return Standing(counts, required, exposed, labels)

@@ -13,7 +13,7 @@ from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.cells import CELLS_MAX, Cells
 from kubestow.index.topology.domains import ABSENT, EMPTY
-from kubestow.plugins.pod_topology_spread.normalising import ToIntegers, inverted
+from kubestow.plugins.pod_topology_spread.normalising import Rounding, inverted
 
 
 def cell_scores(
@@ -23,7 +23,7 @@ def cell_scores(
     host_allowance: int,
     allowance: int,
     domain_counts: IntArray,
-    to_integers: ToIntegers,
+    rounding: Rounding,
 ) -> IntArray:
     """int64[node]: the normalised scores of all feasible nodes; there must be one.
 
@@ -42,10 +42,11 @@ def cell_scores(
     # In doubles (spec 06 §6.3.8): Python's are those of NumPy.
     by_domain = [count * weight + allowance for count in domain_counts.tolist()]
     by_domain[ABSENT] = 0.0
-    costs = [
-        cell // width * host_weight + host_allowance + by_domain[cell % width] for cell in present
+    rounded = rounding.one
+    raw = [
+        rounded(cell // width * host_weight + host_allowance + by_domain[cell % width])
+        for cell in present
     ]
-    raw: list[int] = to_integers(np.array(costs, np.float64)).tolist()
     highest, lowest = max(0, *raw), min(raw)
     if highest == 0:
         return np.full(len(ids), MAX_NODE_SCORE, np.int64)

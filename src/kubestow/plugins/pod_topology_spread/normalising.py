@@ -1,7 +1,8 @@
 """From the costs of nodes to their scores (spec 06 §6.3.8)."""
 
+import math
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -10,18 +11,26 @@ from kubestow.framework.plugin import MAX_NODE_SCORE
 
 IntOrArray = TypeVar("IntOrArray", int, IntArray)
 
-# How sums of costs become scores; the sums may be changed.
-ToIntegers = Callable[[FloatArray], IntArray]
+
+class Rounding(NamedTuple):
+    """How sums of costs become raw scores: one of them, or many, which may be changed."""
+
+    one: Callable[[float], int]
+    many: Callable[[FloatArray], IntArray]
 
 
-def rounded(sums: FloatArray) -> IntArray:
-    """To the nearest integer, halves away from zero; np.rint would round them to even.
+# To the nearest integer, halves away from zero; np.rint would round them to even. Adding a half is
+# exact here: a sum is 0 or, as every weight is ln 2 or more, above a half.
+def _nearest(cost: float) -> int:
+    return math.floor(cost + 0.5)
 
-    The sums are changed.
-    """
-    # Adding a half is exact here: a sum is 0 or, as every weight is ln 2 or more, above a half.
-    sums += 0.5
-    return np.floor(sums, out=sums).astype(np.int64)
+
+def _all_nearest(costs: FloatArray) -> IntArray:
+    costs += 0.5
+    return np.floor(costs, out=costs).astype(np.int64)
+
+
+NEAREST: Final = Rounding(_nearest, _all_nearest)
 
 
 def normalised(raw: IntArray, ignored: BoolArray | None) -> IntArray:

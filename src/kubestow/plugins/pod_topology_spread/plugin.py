@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from typing import ClassVar, Final
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import FloatArray, IntArray, NarrowArray
+from kubestow.arrays import IntArray, NarrowArray
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -18,7 +18,7 @@ from kubestow.index.topology.counts import TopologyCounts
 from kubestow.plugins.pod_topology_spread.constraints import HARD, SOFT, Constraints
 from kubestow.plugins.pod_topology_spread.filtering import STATUSES, FilterState, HardConstraints
 from kubestow.plugins.pod_topology_spread.hints import Hints
-from kubestow.plugins.pod_topology_spread.normalising import normalised, rounded
+from kubestow.plugins.pod_topology_spread.normalising import NEAREST, Rounding, normalised
 from kubestow.plugins.pod_topology_spread.scoring import ScoreState, SoftConstraints, raw_scores
 
 _PRE_FILTER: Final = "PreFilterPodTopologySpread"
@@ -32,8 +32,9 @@ KINDS_MAX: Final = 1024
 class PodTopologySpread:
     name: ClassVar[str] = "PodTopologySpread"
     args_type: ClassVar[type[PodTopologySpreadArgs]] = PodTopologySpreadArgs
-    # An older version has other constraints.
+    # An older version has other constraints, and rounds otherwise.
     constraints_type: ClassVar[type[Constraints]] = Constraints
+    rounding: ClassVar[Rounding] = NEAREST
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         gates = handle.feature_gates
@@ -103,13 +104,8 @@ class PodTopologySpread:
         state.write(_PRE_SCORE, soft.state(nodes, TopologyCounts.at(nodes.snapshot)))
         return None
 
-    @staticmethod
-    def to_integers(sums: FloatArray) -> IntArray:
-        """How sums of costs become raw scores; an older version has another rounding."""
-        return rounded(sums)
-
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        return raw_scores(_score_state(state), nodes, self.to_integers)
+        return raw_scores(_score_state(state), nodes, self.rounding)
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return normalised(scores, _score_state(state).ignored)
@@ -118,7 +114,7 @@ class PodTopologySpread:
         soft = self._soft(pod, self._kind(state, pod))
         if not soft:
             return None
-        return soft.final_scores(nodes, TopologyCounts.at(nodes.snapshot), self.to_integers)
+        return soft.final_scores(nodes, TopologyCounts.at(nodes.snapshot), self.rounding)
 
     # --- what pods share ---
 

@@ -21,7 +21,7 @@ from kubestow.plugins.pod_topology_spread.constraints import (
     Eligibilities,
     topology_keys,
 )
-from kubestow.plugins.pod_topology_spread.normalising import ToIntegers, inverted, normalised
+from kubestow.plugins.pod_topology_spread.normalising import Rounding, inverted, normalised
 
 # Up to this many numbers of domains are read one by one.
 _DOMAINS_FEW: Final = 64
@@ -120,13 +120,11 @@ class SoftConstraints:
         )
         return ScoreState(prepared, keys, nodes.rows, ignored)
 
-    def final_scores(
-        self, nodes: Nodes, counts: TopologyCounts, to_integers: ToIntegers
-    ) -> IntArray:
+    def final_scores(self, nodes: Nodes, counts: TopologyCounts, rounding: Rounding) -> IntArray:
         """int64[node]: the normalised scores of all feasible nodes, which these are."""
         cells = self._fresh_cells(nodes, counts)
         if self._pair is None or cells is None:
-            return final_scores(self.state(nodes, counts), nodes, to_integers)
+            return final_scores(self.state(nodes, counts), nodes, rounding)
         (host, _), (other, reading) = self._pair
         return cell_scores(
             cells,
@@ -134,7 +132,7 @@ class SoftConstraints:
             host_allowance=host.max_skew - 1,
             allowance=other.max_skew - 1,
             domain_counts=reading.sums.values,
-            to_integers=to_integers,
+            rounding=rounding,
         )
 
     def _fresh_cells(self, nodes: Nodes, counts: TopologyCounts) -> Cells | None:
@@ -199,32 +197,34 @@ def _feasible_populations(
     return np.bincount(ids, minlength=len(column.populations))
 
 
-def raw_scores(state: ScoreState, nodes: Nodes, to_integers: ToIntegers) -> IntArray:
+def raw_scores(state: ScoreState, nodes: Nodes, rounding: Rounding) -> IntArray:
     """int64[node]: the higher, the more uneven; 0 for ignored nodes."""
     rows, constraints = nodes.rows, state.constraints
     if not constraints:
         scores = np.zeros(len(nodes), np.int64)
     elif len(constraints) == 1 and not constraints[0].is_by_row:
-        scores = to_integers(constraints[0].costs_by_domain()).take(constraints[0].column.ids[rows])
+        scores = rounding.many(constraints[0].costs_by_domain()).take(
+            constraints[0].column.ids[rows]
+        )
     else:
         # Summed in the order of the constraints: doubles have another sum in another order.
         sums = _costs_at(constraints[0], rows)
         for each in constraints[1:]:
             sums += _costs_at(each, rows)
-        scores = to_integers(sums)
+        scores = rounding.many(sums)
     ignored = state.ignored if rows is state.rows else _lacking(state.keys, rows)
     if ignored is not None:
         scores[ignored] = 0
     return scores
 
 
-def final_scores(state: ScoreState, nodes: Nodes, to_integers: ToIntegers) -> IntArray:
+def final_scores(state: ScoreState, nodes: Nodes, rounding: Rounding) -> IntArray:
     """int64[node]: the normalised scores of all feasible nodes, which are those of the state."""
     constraint = state.constraints[0] if len(state.constraints) == 1 else None
     if constraint is None or constraint.feasible is None or state.ignored is not None:
-        return normalised(raw_scores(state, nodes, to_integers), state.ignored)
+        return normalised(raw_scores(state, nodes, rounding), state.ignored)
     # Nodes of one domain have one score. Few numbers are faster without arrays.
-    raw: list[int] = to_integers(constraint.costs_by_domain()).tolist()
+    raw = list(map(rounding.one, constraint.costs_by_domain().tolist()))
     scored = [score for score, count in zip(raw, constraint.feasible, strict=True) if count]
     highest, lowest = max(0, *scored), min(scored)
     ids = constraint.column.ids[nodes.rows]

@@ -12,7 +12,6 @@ import numpy as np
 from kubestow.api.labels import parse_label_selector
 from kubestow.api.pod import TopologySpreadConstraint
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import FloatArray, IntArray
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.framework.cycle_state import CycleState
@@ -32,6 +31,7 @@ from kubestow.plugins.pod_topology_spread.constraints import (
     topology_keys,
 )
 from kubestow.plugins.pod_topology_spread.filtering import FilterState, HardConstraint
+from kubestow.plugins.pod_topology_spread.normalising import Rounding
 
 _PRE_FILTER: Final = "PreFilterPodTopologySpread"
 # The count of the emptiest domain where there is none: every node passes.
@@ -84,6 +84,7 @@ class FilterState120(FilterState):
 
 class PodTopologySpread120(PodTopologySpread):
     constraints_type: ClassVar[type[Constraints]] = Constraints120
+    rounding: ClassVar[Rounding] = Rounding(int, lambda costs: costs.astype(np.int64))
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
         constraints = self._constraints.of(pod.pod, HARD)
@@ -92,10 +93,6 @@ class PodTopologySpread120(PodTopologySpread):
         counts = TopologyCounts.at(nodes.snapshot)
         state.write(_PRE_FILTER, _filter_state(pod, constraints, counts))
         return None
-
-    @staticmethod
-    def to_integers(sums: FloatArray) -> IntArray:
-        return sums.astype(np.int64)
 
 
 def _filter_state(
