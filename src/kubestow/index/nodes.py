@@ -165,7 +165,10 @@ class SnapshotNodes(Nodes):
     __slots__ = ("_block",)
 
     def __init__(self, snapshot: Snapshot, rows: Rows) -> None:
-        super().__init__(snapshot, rows)
+        # Not by the base class: every attempt makes several of these.
+        self.snapshot = snapshot
+        self.rows = rows
+        self._columns = snapshot.columns
         self._block: IntArray | None = None
 
     def _picked(self) -> IntArray:

@@ -261,8 +261,7 @@ class ReusingEvaluation:
             if not isinstance(answer, Status) or answer.code != Code.SKIP:
                 raise FallBackToPlain
             state.skip_filter |= {name}
-        skipped = state.skip_filter
-        self._filters = [step for step in self._filters if step.name not in skipped]
+            self._filters = [step for step in self._filters if step.name != name]
 
     def _holds(self, condition: Condition | None) -> bool:
         """Whether what a plugin declares for some attempts is true of this one."""

@@ -17,6 +17,7 @@ Not here: what is counted (`ledger`), when a row has changed (`counts`).
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import count
 from typing import Final
 
 import msgspec
@@ -28,7 +29,6 @@ from kubestow.api.node_selector import ANY_NODE, RequiredNodeAffinity
 from kubestow.api.pod import Toleration
 from kubestow.arrays import BoolArray, IntArray, Rows
 from kubestow.cache.change_log import Depends
-from kubestow.cache.numbering import Numbers
 from kubestow.index.node_match import matches_required
 from kubestow.index.nodes import Nodes
 from kubestow.index.present import LabelKeys
@@ -298,10 +298,11 @@ class TopologyKey:
         self._free: list[int] = []
         self._variants: OrderedDict[Eligibility, DomainColumn] = OrderedDict()
         values = [node.metadata.labels.get(key) for node in nodes]
-        numbers = Numbers[str | None]({None: ABSENT, "": EMPTY})
-        ids = np.fromiter(map(numbers.__getitem__, values), np.intp, len(values))
-        self._numbers = dict(numbers)
-        self._values: list[str | None] = list(numbers)
+        # Host names are as many as nodes: they are numbered in few steps for all.
+        distinct: dict[str | None, None] = dict.fromkeys((None, "", *values))
+        self._values: list[str | None] = list(distinct)
+        self._numbers = dict(zip(self._values, count(), strict=False))
+        ids = np.fromiter(map(self._numbers.__getitem__, values), np.intp, len(values))
         self._capacity = 8
         while self._capacity < len(self._values):
             self._capacity *= 2

@@ -65,9 +65,9 @@ class Page(Generic[T]):
 
     __slots__ = ("amounts", "row")
 
-    def __init__(self, row: int) -> None:
+    def __init__(self, row: int, amounts: Mapping[T, int]) -> None:
         self.row = row
-        self.amounts: Mapping[T, int] = _NOTHING  # replaced, never changed
+        self.amounts = amounts  # replaced, never changed
 
 
 class Ledger(Generic[T]):
@@ -121,7 +121,7 @@ class Ledger(Generic[T]):
         if page is None:
             if not now:
                 return
-            page = self._pages[row] = Page(row)
+            page = self._pages[row] = Page(row, _NOTHING)
         before = page.amounts
         if before == now:
             return
@@ -188,8 +188,7 @@ class Ledger(Generic[T]):
             held = self._read(snapshot.node_infos[row])
             if not held:
                 continue
-            page = self._pages[row] = Page(row)
-            page.amounts = dict(held)
+            page = self._pages[row] = Page(row, dict(held))
             for item in held:
                 if item not in self._holders:
                     self._introduce(item)
@@ -233,8 +232,7 @@ class Ledger(Generic[T]):
             self._take_off(item, page)
 
     def _copied(self, page: Page[T], row: int) -> Page[T]:
-        copy: Page[T] = Page(row)
-        copy.amounts = page.amounts
+        copy = Page(row, page.amounts)
         for item in copy.amounts:
             self._holders[item][copy] = None
         return copy
