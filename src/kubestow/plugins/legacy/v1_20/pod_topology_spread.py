@@ -12,6 +12,7 @@ import numpy as np
 from kubestow.api.labels import parse_label_selector
 from kubestow.api.pod import TopologySpreadConstraint
 from kubestow.api.pod_info import PodInfo
+from kubestow.arrays import FloatArray, IntArray
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.framework.cycle_state import CycleState
@@ -82,9 +83,13 @@ class FilterState120(FilterState):
         return constraints
 
 
+def _truncated(costs: FloatArray) -> IntArray:
+    return costs.astype(np.int64)
+
+
 class PodTopologySpread120(PodTopologySpread):
     constraints_type: ClassVar[type[Constraints]] = Constraints120
-    rounding: ClassVar[Rounding] = Rounding(int, lambda costs: costs.astype(np.int64))
+    rounding: ClassVar[Rounding] = Rounding(int, _truncated)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
         constraints = self._constraints.of(pod.pod, HARD)
