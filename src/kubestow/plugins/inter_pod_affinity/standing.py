@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from kubestow.api.pod_info import AffinityTerms, PodClass, PodInfo
+from kubestow.api.pod_info import PodClass, PodInfo
 from kubestow.api.workload import Namespace
 from kubestow.cache.objects import ObjectStore
 from kubestow.cache.snapshot import Snapshot
@@ -159,7 +159,6 @@ class Standings:
         self._changes: tuple[object, ...] = ()
         # And what others have to have in common with it to stand as it does.
         self._pod_class: PodClass | None = None
-        self._terms: AffinityTerms | None = None
         self._depends: tuple[object, ...] = ()
 
     def of(self, pod: PodInfo, snapshot: Snapshot) -> Standing:
@@ -172,17 +171,16 @@ class Standings:
         return self._last
 
     def _at(self, pod: PodInfo, counts: TopologyCounts, version: int) -> Standing:
-        depends = counts.terms.edition, version
-        if (
-            self._last is not None
-            and pod.pod_class is self._pod_class
-            and pod.terms is self._terms
-            and depends == self._depends
-        ):
-            return self._last
-        self._pod_class, self._terms, self._depends = pod.pod_class, pod.terms, depends
+        ledger, pod_class = counts.terms, pod.pod_class
+        depends = pod.terms, ledger.edition, version
+        last = self._last if depends == self._depends else None
+        if last is not None and pod_class is self._pod_class:
+            return last
+        self._pod_class, self._depends = pod_class, depends
         namespace = self._namespaces.get(pod.namespace)
         labels = _NO_LABELS if namespace is None else namespace.metadata.labels
-        selecting = counts.terms.selecting(pod.pod_class, labels)
-        required, exposed = self._resolver.required(pod.terms), self._existing.exposed(selecting)
-        return Standing(counts, required, exposed, labels)
+        exposed = self._existing.exposed(ledger.selecting(pod_class, labels))
+        # Pods with different labels may be selected by the same terms.
+        if last is not None and exposed is last.exposed and labels is last.namespace_labels:
+            return last
+        return Standing(counts, self._resolver.required(pod.terms), exposed, labels)

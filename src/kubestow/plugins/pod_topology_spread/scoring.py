@@ -224,13 +224,18 @@ def final_scores(state: ScoreState, nodes: Nodes, rounding: Rounding) -> IntArra
     if constraint is None or constraint.feasible is None or state.ignored is not None:
         return normalised(raw_scores(state, nodes, rounding), state.ignored)
     # Nodes of one domain have one score. Few numbers are faster without arrays.
-    raw = list(map(rounding.one, constraint.costs_by_domain().tolist()))
-    scored = [score for score, count in zip(raw, constraint.feasible, strict=True) if count]
-    highest, lowest = max(0, *scored), min(scored)
+    rounded, costs = rounding.one, constraint.costs_by_domain().tolist()
+    raw = {
+        domain: rounded(costs[domain]) for domain, count in enumerate(constraint.feasible) if count
+    }
+    highest, lowest = max(0, *raw.values()), min(raw.values())
     ids = constraint.column.ids[nodes.rows]
     if highest == 0:
         return np.full(len(ids), MAX_NODE_SCORE, np.int64)
-    return np.array([inverted(score, lowest, highest) for score in raw], np.int64).take(ids)
+    scores = [0] * len(costs)
+    for domain, score in raw.items():
+        scores[domain] = inverted(score, lowest, highest)
+    return np.array(scores, np.int64).take(ids)
 
 
 def _costs_at(constraint: SoftConstraint, rows: Rows) -> FloatArray:
