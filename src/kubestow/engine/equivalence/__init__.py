@@ -11,7 +11,7 @@ other pods are asked about the pods they concern, in every cycle.
        ▼
     ReusingEvaluation   what `decide` asks for one pod: the frame, the record if there is one, and
                         the plugins that are not in them
-    PassingNodes        the nodes that pass all filters, for pods in a row whose verdicts differ on few
+    PassingNodes        the nodes that pass all filters, kept for pods in a row
     plan                which plugins of a profile are in a frame or record, by their declarations
     row_forms           second forms of some rules for a single changed node, as plain numbers
 
