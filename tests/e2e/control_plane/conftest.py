@@ -430,13 +430,13 @@ def run_on(plane: ControlPlane, test: Test, limit_s: float = TEST_LIMIT_S) -> No
         bench = Bench(plane)
         try:
             async with asyncio.timeout(limit_s):
+                # Not at the end of the test before: its server may be gone by then.
+                await bench.clear()
                 await test(bench)
         except BaseException:
             bench.print_logs()
             raise
         finally:
-            with contextlib.suppress(ApiError):
-                await bench.clear()
             bench.client.close()
 
     asyncio.run(main())
