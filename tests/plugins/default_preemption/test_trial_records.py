@@ -23,6 +23,7 @@ from kubestow.api.workload import (
     PodDisruptionBudgetStatus,
 )
 from kubestow.arrays import IntArray, IntpArray
+from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.numbering import numbered_max
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -33,6 +34,8 @@ from kubestow.framework.runner import run_pre_filter
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.plugins.default_preemption import trial_records
+from kubestow.plugins.default_preemption.by_numbers import ByNumbers
+from kubestow.plugins.default_preemption.candidates import Candidate
 from kubestow.plugins.default_preemption.dry_run import (
     DryRun,
     Evaluator,
@@ -321,7 +324,16 @@ def test_pods_are_kept_apart_only_as_far_as_needed(
         tried.extend(rows.tolist())
         keep(record, rows, results)
 
+    try_node = ByNumbers.try_node
+
+    def noted_by_numbers(
+        by_numbers: ByNumbers, row: int, info: NodeInfo, now_ns: int
+    ) -> Candidate | int:
+        tried.append(row)
+        return try_node(by_numbers, row, info, now_ns)
+
     monkeypatch.setattr(TrialRecord, "keep", noted)
+    monkeypatch.setattr(ByNumbers, "try_node", noted_by_numbers)
     cluster = SmallCluster(
         [make_node(f"n{row}", cpu="4") for row in range(6)],
         [make_pod(f"v{row}", node=f"n{row}", cpu="4", priority=0) for row in range(6)],

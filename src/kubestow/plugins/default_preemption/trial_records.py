@@ -4,7 +4,7 @@ Many preemptors have the same shape, and each of them changes one node. Where ev
 on the pod's shape and the node alone, so does the trial: its result is kept per shape and priority,
 and computed again only for nodes that changed.
 
-    stale rows       computed when a search reaches them      `one_node`, `many_nodes`
+    stale rows       computed when a search reaches them      `by_numbers`, `many_nodes`
     changed rows     a few are computed again at once         `by_numbers`
     kept rows        read
     nominated rows   computed for every pod, never kept: the pods nominated to a node are not part
@@ -55,7 +55,7 @@ from kubestow.plugins.default_preemption.dry_run import (
 from kubestow.plugins.default_preemption.evictable import (
     ALL_STARTED,
     NOT_STARTED,
-    unstarted_until,
+    RankedPods,
     unstarted_until_ns,
 )
 from kubestow.plugins.default_preemption.filter_runner import FilterFault, codes_of, status_numbers
@@ -74,6 +74,9 @@ _FEW: Final = 8
 
 # How many candidates beyond those needed are computed, where no search went further before.
 _AHEAD: Final = 256
+
+# How many nodes more than last time are tried together.
+_MARGIN: Final = 32
 
 # In place of the rank: the deciding victim has not started. It counts as started now, and the
 # current time differs for every pod.
@@ -101,7 +104,10 @@ class TrialRecords:
         key = (pod.full_shape if filters.read_all_of_pod else pod.shape, pod.priority)
         record = self._records.get(key)
         if record is None or not record.is_valid(inputs):
+            latest = next(reversed(self._records.values()), None)
             record = self._records[key] = TrialRecord(inputs)
+            if latest is not None:
+                record.reach = latest.reach  # Most searches end near where the previous one did.
             self._drop_oldest(len(inputs.snapshot))
         else:
             self._records.move_to_end(key)
@@ -176,33 +182,40 @@ class TrialRecord(Follower):
         self._passing = self.by_numbers = None
 
     def pods_changed(self, rows: Sequence[int]) -> None:
-        by_numbers = self.by_numbers
-        if by_numbers is None or len(rows) > _FEW:
+        if self.by_numbers is None or len(rows) > _FEW:
             self._forget(rows)
-            return
-        for row in set(rows):
-            if not self.is_stale[row]:
-                self._try_again(row, by_numbers)
-
-    def _try_again(self, row: int, by_numbers: ByNumbers) -> None:
-        info = self._snapshot.node_infos[row]
-        try:
-            found = by_numbers.try_node(row, info, self._now_ns)
-        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
-            pass_on_exit(error)
-            self._forget([row])  # The fault occurs again in the search, which reports it.
-            return
-        if isinstance(found, int):
-            self.codes[row] = found
-            self._has_faults |= found < 0
-        elif found.victims:
-            self.codes[row] = 0
-            self._ranks[:, row] = found.ranks(self._now_ns)
-            self._victims_of[row] = {row: found.victims}.__getitem__
-            starts = [start_time_ns(pod.pod, NOT_STARTED) for pod in info.pods]
-            self._note_starts(np.array([row]), np.array([unstarted_until_ns(starts)]))
         else:
-            self._forget([row])  # An error, which the search reports.
+            kept = [row for row in set(rows) if not self.is_stale[row]]
+            self.try_by_numbers(self.by_numbers, kept)
+
+    def try_by_numbers(self, by_numbers: ByNumbers, rows: Sequence[int]) -> None:
+        """Try these nodes. Those on which the trial fails become stale: the search reports it."""
+        for row in rows:
+            info = self._snapshot.node_infos[row]
+            try:
+                found = by_numbers.try_node(row, info, self._now_ns)
+            except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+                pass_on_exit(error)
+                self._forget([row])
+                continue
+            if isinstance(found, int):
+                self._enter(row, found)
+            elif found.victims:
+                self._enter(row, 0)
+                self._ranks[:, row] = found.ranks(self._now_ns)
+                self._victims_of[row] = {row: found.victims}.__getitem__
+                until_ns = unstarted_until_ns(
+                    [start_time_ns(pod.pod, NOT_STARTED) for pod in info.pods]
+                )
+                if until_ns != ALL_STARTED:
+                    self._note_starts(np.array([row]), np.array([until_ns]))
+            else:
+                self._forget([row])  # An error.
+
+    def _enter(self, row: int, code: int) -> None:
+        self.is_stale[row] = False
+        self.codes[row] = code
+        self._has_faults |= code < 0
 
     def _forget(self, rows: Sequence[int]) -> None:
         numbers = np.asarray(rows)
@@ -234,10 +247,10 @@ class TrialRecord(Follower):
         candidates = rows[results.positions]
         self._ranks[:, candidates] = results.ranks
         self._victims_of[candidates] = results.victims_of
-        self._note_starts(candidates, unstarted_until(nodes_of(self._snapshot, candidates)))
+        self._note_starts(candidates, self._snapshot.derived(RankedPods).until_ns(candidates))
 
     def _note_starts(self, candidates: IntpArray, until_ns: IntArray) -> None:
-        """`until_ns` as in `unstarted_until`."""
+        """`until_ns` as in `RankedPods`."""
         now_ns, youngest = self._now_ns, self._ranks[YOUNGEST]
         is_dependent = until_ns >= now_ns
         if np.count_nonzero(is_dependent):
@@ -320,15 +333,24 @@ class RecordedTrials:
                 # No earlier search went further: find candidates for the next pods as well.
                 self._try_many(rows, len(needed) + _AHEAD)
             else:
-                record.keep(
-                    needed, OneNode(self._reused_inputs(), self.statuses).evaluate(needed, None)
-                )
+                self._try_few(needed)
+
+    def _try_few(self, rows: IntpArray) -> None:
+        reused, record = self._reused_inputs(), self._record
+        if record.by_numbers is not None:
+            record.try_by_numbers(record.by_numbers, rows.tolist())
+            rows = rows[record.is_stale[rows]]
+        if len(rows):
+            record.keep(rows, OneNode(reused, self.statuses).evaluate(rows, None))
 
     def _try_many(self, rows: Rows, wanted: int | None) -> None:
         """Try stale nodes in their order until `wanted` of them help, or all."""
-        stale = rows_at(rows, self._record.is_stale[rows].nonzero()[0])
-        results = ManyNodes(self._reused_inputs(), self.statuses).evaluate(stale, wanted)
-        self._record.keep(stale[: len(results.codes)], results)
+        record = self._record
+        stale = record.is_stale[rows].nonzero()[0]
+        expected = int(np.searchsorted(stale, record.reach)) + _MARGIN
+        many_nodes = ManyNodes(self._reused_inputs(), self.statuses, expected)
+        results = many_nodes.evaluate(rows_at(rows, stale), wanted)
+        record.keep(rows_at(rows, stale[: len(results.codes)]), results)
 
     def _reused_inputs(self) -> TrialInputs:
         """The trial without what depends on the single pod: the same for all pods of the shape."""
