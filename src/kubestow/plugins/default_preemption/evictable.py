@@ -43,8 +43,6 @@ _SLOTS_MIN: Final = 4
 
 _SUMS: Final = ("DefaultPreemption", "sums")
 
-_Ranked = tuple[int, int, int, PodInfo]
-
 
 class RankedPods(Follower):
     """The pods of every node by importance: `snapshot.derived(RankedPods)`.
@@ -126,22 +124,26 @@ class RankedPods(Follower):
     def _rank(self, rows: IntpArray) -> None:
         infos = self._snapshot.node_infos
         listed: list[int] = rows.tolist()
-        ranked = [
-            sorted([_ranked(pod, place) for place, pod in enumerate(infos[row].pods)])
-            for row in listed
-        ]
-        for row, pods in zip(listed, ranked, strict=True):
-            self._pods[row] = tuple([pod for _, _, _, pod in pods])
-        counts = np.array([len(pods) for pods in ranked], np.intp)
+        of_nodes = [infos[row].pods for row in listed]
+        pods = [*chain.from_iterable(of_nodes)]
+        counts = np.array([*map(len, of_nodes)], np.intp)
+        ends = np.cumsum(counts)
+        nodes = np.repeat(np.arange(len(rows)), counts)
+        slots = np.arange(len(pods)) - (ends - counts)[nodes]
+        values = _values_of(pods)
+        # Equals stay in the order in which they are on the node.
+        order = np.lexsort((values[:, START], -values[:, PRIORITY], nodes))
+        values = values[order]
         self._reserve(int(counts.max()))
-        firsts = np.cumsum(counts) - counts
-        slots = np.arange(int(counts.sum())) - np.repeat(firsts, counts)
         self._values[rows] = 0
-        self._values[np.repeat(rows, counts), slots] = _values_of(chain.from_iterable(ranked))
+        self._values[rows[nodes], slots] = values
         self._counts[rows] = counts
-        self._until_ns[rows] = [
-            unstarted_until_ns([start for _, start, _, _ in pods]) for pods in ranked
-        ]
+        self._until_ns[rows] = _unstarted_until(self._values[rows, :, START], counts)
+        pods = [pods[place] for place in order.tolist()]
+        first = 0
+        for row, end in zip(listed, ends.tolist(), strict=True):
+            self._pods[row] = tuple(pods[first:end])
+            first = end
         self._is_stale[rows] = False
 
     def _reserve(self, width: int) -> None:
@@ -201,7 +203,7 @@ class PodSlots:
         """Put the same pods into the slots of this node in another order."""
         first, end = self._bounds(position)
         self.pods[position] = [*self.pods[position][:first], *pods]
-        self.values[:, first:end, position] = _values_of(map(_ranked, pods)).T
+        self.values[:, first:end, position] = _values_of(pods).T
         if violating_count:
             if self.is_violating is None:
                 self.is_violating = np.zeros_like(self.exists)
@@ -266,18 +268,25 @@ def lower_scalar_sums(nodes: Nodes, priority: int, resource: str) -> IntArray:
     return nodes.tracked((*_SUMS, priority, resource), Depends.PODS, compute)
 
 
-def _ranked(pod: PodInfo, place: int = 0) -> _Ranked:
-    """The place on the node decides between pods of equal importance."""
-    return -pod.priority, start_time_ns(pod.pod, NOT_STARTED), place, pod
-
-
-def _values_of(ranked: Iterable[_Ranked]) -> IntArray:
+def _values_of(pods: Iterable[PodInfo]) -> IntArray:
     """int64[pod, value]"""
-    return np.array(
-        [
-            (requested.milli_cpu, requested.memory, requested.ephemeral_storage, -negated, start)
-            for negated, start, _, pod in ranked
-            for requested in (pod.accounted.requested,)
-        ],
-        np.int64,
-    ).reshape(-1, VALUE_COUNT)
+    values = [
+        (
+            requested.milli_cpu,
+            requested.memory,
+            requested.ephemeral_storage,
+            pod.priority,
+            start_time_ns(pod.pod, NOT_STARTED),
+        )
+        for pod in pods
+        for requested in (pod.accounted.requested,)
+    ]
+    return np.array(values, np.int64).reshape(-1, VALUE_COUNT)
+
+
+def _unstarted_until(starts: IntArray, counts: IntpArray) -> IntArray:
+    """int64[node]: `unstarted_until_ns` of starts[node, slot], of which the first ones count."""
+    exists = np.arange(starts.shape[1]) < counts[:, np.newaxis]
+    has_unstarted = np.logical_or.reduce(exists & (starts == NOT_STARTED), axis=1)
+    latest = np.where(exists & (starts != NOT_STARTED), starts, -1).max(axis=1)
+    return np.where(has_unstarted, latest, ALL_STARTED)
