@@ -132,14 +132,15 @@ class RankedPods(Follower):
         slots = np.arange(len(pods)) - (ends - counts)[nodes]
         values = _values_of(pods)
         # Equals stay in the order in which they are on the node.
-        order = np.lexsort((values[:, START], -values[:, PRIORITY], nodes))
+        order: IntpArray = np.lexsort((values[:, START], -values[:, PRIORITY], nodes))
         values = values[order]
         self._reserve(int(counts.max()))
         self._values[rows] = 0
         self._values[rows[nodes], slots] = values
         self._counts[rows] = counts
         self._until_ns[rows] = _unstarted_until(self._values[rows, :, START], counts)
-        pods = [pods[place] for place in order.tolist()]
+        places: list[int] = order.tolist()
+        pods = [pods[place] for place in places]
         first = 0
         for row, end in zip(listed, ends.tolist(), strict=True):
             self._pods[row] = tuple(pods[first:end])
@@ -286,7 +287,8 @@ def _values_of(pods: Iterable[PodInfo]) -> IntArray:
 
 def _unstarted_until(starts: IntArray, counts: IntpArray) -> IntArray:
     """int64[node]: `unstarted_until_ns` of starts[node, slot], of which the first ones count."""
-    exists = np.arange(starts.shape[1]) < counts[:, np.newaxis]
+    slots = np.arange(starts.shape[1], dtype=np.intp)
+    exists = slots < counts[:, np.newaxis]
     has_unstarted = np.logical_or.reduce(exists & (starts == NOT_STARTED), axis=1)
     latest = np.where(exists & (starts != NOT_STARTED), starts, -1).max(axis=1)
     return np.where(has_unstarted, latest, ALL_STARTED)

@@ -306,7 +306,7 @@ class RecordedTrials:
         results = TrialResults(
             record.codes[rows], fitting, found, record.ranks(found), record.victims_of
         )
-        return self._with_nominated(rows, results)
+        return results if self._nominated_rows is None else self._with_nominated(rows, results)
 
     def _fitting(self, rows: Rows, missing: int | None) -> IntpArray:
         """The positions of the first `missing` nodes that help, or all; none of them is stale."""
