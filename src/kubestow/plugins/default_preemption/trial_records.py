@@ -36,6 +36,7 @@ from kubestow.arrays import (
     rows_between,
 )
 from kubestow.cache.change_log import Depends
+from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.numbering import numbered_max
 from kubestow.cache.snapshot import Snapshot
 from kubestow.framework.faults import pass_on_exit
@@ -44,7 +45,12 @@ from kubestow.framework.reuse import Reads
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.default_preemption.by_numbers import ByNumbers
-from kubestow.plugins.default_preemption.candidates import CRITERIA, YOUNGEST, VictimsOf
+from kubestow.plugins.default_preemption.candidates import (
+    CRITERIA,
+    YOUNGEST,
+    Candidate,
+    VictimsOf,
+)
 from kubestow.plugins.default_preemption.dry_run import (
     NO_NOMINATIONS,
     NO_VICTIMS,
@@ -202,15 +208,21 @@ class TrialRecord(Follower):
                 self._enter(row, found)
             elif found.victims:
                 self._enter(row, 0)
-                self._ranks[:, row] = found.ranks(self._now_ns)
                 self._victims_of[row] = {row: found.victims}.__getitem__
-                until_ns = unstarted_until_ns(
-                    [start_time_ns(pod.pod, NOT_STARTED) for pod in info.pods]
-                )
-                if until_ns != ALL_STARTED:
-                    self._note_starts(np.array([row]), np.array([until_ns]))
+                self._ranks[:, row] = self._kept_ranks(found, info)
             else:
                 self._forget([row])  # An error.
+
+    def _kept_ranks(self, found: Candidate, info: NodeInfo) -> tuple[int, ...]:
+        """As `_note_starts` for a single node."""
+        now_ns = self._now_ns
+        ranks = found.ranks(now_ns)
+        until_ns = unstarted_until_ns([start_time_ns(pod.pod, NOT_STARTED) for pod in info.pods])
+        if until_ns >= now_ns:
+            self._time_dependent.append(found.row)
+        elif until_ns != ALL_STARTED and ranks[YOUNGEST] == -now_ns:
+            return (*ranks[:YOUNGEST], _STARTS_NOW)
+        return ranks
 
     def _enter(self, row: int, code: int) -> None:
         self.is_stale[row] = False
