@@ -33,7 +33,7 @@ from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.runner import run_pre_filter
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes, nodes_of
-from kubestow.plugins.default_preemption import trial_records
+from kubestow.plugins.default_preemption import trial_record, trial_records
 from kubestow.plugins.default_preemption.by_numbers import ByNumbers
 from kubestow.plugins.default_preemption.candidates import Candidate
 from kubestow.plugins.default_preemption.dry_run import (
@@ -47,11 +47,8 @@ from kubestow.plugins.default_preemption.filters import FilterTable
 from kubestow.plugins.default_preemption.many_nodes import ManyNodes
 from kubestow.plugins.default_preemption.one_node import OneNode
 from kubestow.plugins.default_preemption.reduced_nodes import PodSlots
-from kubestow.plugins.default_preemption.trial_records import (
-    RecordedTrials,
-    TrialRecord,
-    TrialRecords,
-)
+from kubestow.plugins.default_preemption.trial_record import TrialRecord
+from kubestow.plugins.default_preemption.trial_records import RecordedTrials, TrialRecords
 from kubestow.plugins.registry import REGISTRY
 from kubestow.testing import make_node, make_pod, make_term
 from kubestow.testing.small_cluster import SmallCluster
@@ -316,7 +313,7 @@ def test_pods_are_kept_apart_only_as_far_as_needed(
     few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nodes are tried once for all pods alike, and again when they change."""
-    monkeypatch.setattr(trial_records, "_FEW", few)
+    monkeypatch.setattr(trial_record, "FEW", few)
     tried: list[int] = []
     keep = TrialRecord.keep
 
@@ -498,7 +495,7 @@ def test_budgets_of_earlier_times_are_not_kept() -> None:
 
 def test_numbers_of_all_pods_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit counts numbers for each node. Those of its pods would be many times as many."""
-    monkeypatch.setattr(trial_records, "_FEW", 0)
+    monkeypatch.setattr(trial_record, "FEW", 0)
     searches = Searches(
         SmallCluster(
             [make_node("n0", cpu="4"), make_node("n1", cpu="4")],
