@@ -1,8 +1,10 @@
 """Which pods may be evicted from a node, and in which order they are reprieved."""
 
 import gc
+import weakref
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import compress
 
 import numpy as np
 import pytest
@@ -40,11 +42,15 @@ def ranked(pods: Sequence[Pod]) -> RankedPods:
     return make_snapshot([make_node("n1")], pods).derived(RankedPods)
 
 
+def evictable(slots: PodSlots, position: int) -> list[str]:
+    exists: list[bool] = slots.exists[:, position].tolist()
+    return [pod.name for pod in compress(slots.pods[position], exists)]
+
+
 def below(
     ranked: RankedPods, priority: int, budgets: BudgetTable | None, now_ns: int, row: int = 0
 ) -> list[str]:
-    slots = ranked.reprieved(np.array([row]), priority, budgets, now_ns)
-    return [pod.name for pod in slots.evictable(0)]
+    return evictable(ranked.reprieved(np.array([row]), priority, budgets, now_ns), 0)
 
 
 PODS = [
@@ -85,13 +91,16 @@ def test_an_unstarted_pod_comes_before_one_that_starts_in_the_future() -> None:
     assert below(kept, 5, None, NOW_NS + 100 * 10**9) == ["future", "unstarted"]
 
 
-def test_pods_that_violate_a_budget_are_spared_first() -> None:
-    budget = PodDisruptionBudget(
-        metadata=ObjectMeta(name="b", namespace="default"),
-        spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": "low"})),
+def budget_of(app: str) -> PodDisruptionBudget:
+    return PodDisruptionBudget(
+        metadata=ObjectMeta(name=app, namespace="default"),
+        spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": app})),
     )
-    found = ranked(PODS).reprieved(np.array([0]), 9, BudgetTable([budget]), NOW_NS)
-    assert [pod.name for pod in found.evictable(0)] == ["low", "early", "late", "unstarted"]
+
+
+def test_pods_that_violate_a_budget_are_spared_first() -> None:
+    found = ranked(PODS).reprieved(np.array([0]), 9, BudgetTable([budget_of("low")]), NOW_NS)
+    assert evictable(found, 0) == ["low", "early", "late", "unstarted"]
     # The first slot is that of a pod of the same priority.
     assert found.exists[:, 0].tolist() == [False, True, True, True, True]
     assert found.is_violating is not None
@@ -117,11 +126,13 @@ def test_sums_of_lower_pods() -> None:
 
 def assert_same(found: PodSlots, expected: PodSlots) -> None:
     count = len(found.rows)
-    assert [[pod.name for pod in found.evictable(position)] for position in range(count)] == [
-        [pod.name for pod in expected.evictable(position)] for position in range(count)
-    ]
+    for position in range(count):
+        assert evictable(found, position) == evictable(expected, position)
     assert found.values.tolist() == expected.values.tolist()
     assert found.exists.tolist() == expected.exists.tolist()
+    assert (found.is_violating is None) == (expected.is_violating is None)
+    if found.is_violating is not None and expected.is_violating is not None:
+        assert found.is_violating.tolist() == expected.is_violating.tolist()
 
 
 @given(st.data())
@@ -132,6 +143,7 @@ def test_what_is_kept_follows_the_nodes(data: st.DataObject) -> None:
         cache.add_node(make_node(f"n{number}"))
     placed: list[Pod] = []
     kept: RankedPods | None = None
+    tables = [None, BudgetTable([budget_of("p1")]), BudgetTable([budget_of("p2"), budget_of("p3")])]
     for step in range(data.draw(st.integers(1, 12))):
         if placed and data.draw(st.booleans(), label="a pod goes"):
             cache.remove_pod(placed.pop(data.draw(st.integers(0, len(placed) - 1))))
@@ -146,9 +158,10 @@ def test_what_is_kept_follows_the_nodes(data: st.DataObject) -> None:
         kept = kept or snapshot.derived(RankedPods)
         rows = np.array(data.draw(st.permutations(range(len(snapshot))))[:2])
         priority = data.draw(st.integers(0, 4), label="priority")
+        budgets = data.draw(st.sampled_from(tables), label="budgets")
         assert_same(
-            kept.reprieved(rows, priority, None, NOW_NS),
-            RankedPods(snapshot).reprieved(rows, priority, None, NOW_NS),
+            kept.reprieved(rows, priority, budgets, NOW_NS),
+            RankedPods(snapshot).reprieved(rows, priority, budgets, NOW_NS),
         )
 
 
@@ -167,3 +180,11 @@ def test_evicted_pods_are_not_kept_in_memory() -> None:
     kept.below(np.array([1]), 5)
     infos = [one for one in gc.get_objects() if isinstance(one, PodInfo)]
     assert "gone" not in [info.name for info in infos]
+
+
+def test_what_is_kept_does_not_keep_the_budgets() -> None:
+    kept, budgets = ranked(PODS), BudgetTable([budget_of("low")])
+    assert below(kept, 9, budgets, NOW_NS)[0] == "low"
+    table = weakref.ref(budgets)
+    del budgets
+    assert table() is None

@@ -14,7 +14,7 @@ Not here: whether a pod can be reprieved (`one_node`, `many_nodes`).
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -61,6 +61,9 @@ class RankedPods(Follower):
         self._pods: list[tuple[PodInfo, ...]] = [()] * row_count
         self._counts = np.zeros(row_count, np.intp)
         self._until_ns = np.zeros(row_count, np.int64)
+        # By row, of the last priority and table of budgets.
+        self._splits: dict[int, _Arranged | None] = {}
+        self._split_by: tuple[int, int] | None = None
         # int64[row, slot, value]
         self._values = np.zeros((row_count, _SLOTS_MIN, VALUE_COUNT), np.int64)
 
@@ -68,6 +71,7 @@ class RankedPods(Follower):
         self._is_stale[np.asarray(rows)] = True
         for row in rows:
             self._pods[row] = ()  # Pods that are gone are not kept in memory.
+            self._splits.pop(row, None)
 
     def reprieved(
         self, rows: IntpArray, priority: int, budgets: BudgetTable | None, now_ns: int
@@ -79,18 +83,39 @@ class RankedPods(Follower):
         """
         slots = self.below(rows, priority)
         # A pod that has not started counts as started now; some pod starts later than that.
-        late: list[int] = (self._until_ns[rows] >= now_ns).nonzero()[0].tolist()
-        for position in late:
-            pods = self._snapshot.node_infos[int(rows[position])].pods
-            lower = [pod for pod in pods if pod.priority < priority]
-            slots.arrange(position, by_importance(lower, now_ns))
-        if budgets is not None:
-            for position in range(len(rows)):
-                split = budgets.split(slots.evictable(position))
-                if split.violating:
-                    pods = [*split.violating, *split.non_violating]
-                    slots.arrange(position, pods, len(split.violating))
+        is_late = self._until_ns[rows] >= now_ns
+        late = frozenset[int](is_late.nonzero()[0].tolist())
+        if budgets is None and not late:
+            return slots
+        listed: list[int] = rows.tolist()
+        for position, row in enumerate(listed):
+            if position in late:
+                on_node = self._snapshot.node_infos[row].pods
+                lower = by_importance([pod for pod in on_node if pod.priority < priority], now_ns)
+                arranged = _arranged(self._pods[row], lower, budgets)
+            else:
+                arranged = self._kept_split(row, priority, budgets)
+            if arranged is not None:
+                slots.arrange(position, arranged)
         return slots
+
+    def _kept_split(
+        self, row: int, priority: int, budgets: BudgetTable | None
+    ) -> "_Arranged | None":
+        """The pods of one node in the order of `reprieved`; None if they are by importance."""
+        if budgets is None:
+            return None
+        # Only the number of the table is kept: the table is as large as the cluster.
+        if self._split_by != (priority, budgets.number):
+            self._splits.clear()
+            self._split_by = priority, budgets.number
+        try:
+            return self._splits[row]
+        except KeyError:
+            ranked = self._pods[row]
+            lower = [pod for pod in ranked if pod.priority < priority]
+            split = self._splits[row] = _arranged(ranked, lower, budgets)
+            return split
 
     def below(self, rows: IntpArray, priority: int) -> "PodSlots":
         """The pods of lower priority on these nodes, most important first.
@@ -195,25 +220,16 @@ class PodSlots:
             self._pods = [self._ranked[row] for row in self.rows.tolist()]
         return self._pods
 
-    def evictable(self, position: int) -> Sequence[PodInfo]:
-        """The pods of one node that may be evicted."""
-        first, end = self._bounds(position)
-        return self.pods[position][first:end]
-
-    def arrange(self, position: int, pods: Sequence[PodInfo], violating_count: int = 0) -> None:
-        """Put the same pods into the slots of this node in another order."""
-        first, end = self._bounds(position)
-        self.pods[position] = [*self.pods[position][:first], *pods]
-        self.values[:, first:end, position] = _values_of(pods).T
+    def arrange(self, position: int, arranged: "_Arranged") -> None:
+        """Put the pods of this node into its slots in another order."""
+        pods, slots, violating_count = arranged
+        first = len(pods) - len(slots)
+        self.pods[position] = pods
+        self.values[:, first : len(pods), position] = self.values[:, slots, position]
         if violating_count:
             if self.is_violating is None:
                 self.is_violating = np.zeros_like(self.exists)
             self.is_violating[first : first + violating_count, position] = True
-
-    def _bounds(self, position: int) -> tuple[int, int]:
-        exists = self.exists[:, position]
-        first = int(exists.argmax()) if len(exists) else 0
-        return first, first + int(np.count_nonzero(exists))
 
     def subset(self, positions: IntpArray) -> "PodSlots":
         """Some of the nodes."""
@@ -237,6 +253,36 @@ class PodSlots:
             for slot, pod in enumerate(pods):
                 amounts[slot, position] = pod.accounted.requested.scalar.get(resource, 0)
         return amounts * self.exists
+
+
+class _Arranged(NamedTuple):
+    """The pods of one node: those of lower priority are the last, and not by importance.
+
+    slots             intp[lower pod]: where they are by importance
+    violating_count   how many of them, the first ones, would violate a budget
+    """
+
+    pods: Sequence[PodInfo]
+    slots: IntpArray
+    violating_count: int
+
+
+def _arranged(
+    ranked: Sequence[PodInfo], lower: Sequence[PodInfo], budgets: BudgetTable | None
+) -> _Arranged | None:
+    """The ranked pods with the lower ones in this order, but those that would violate a budget
+    first; None if that changes nothing."""
+    violating_count = 0
+    if budgets is not None:
+        split = budgets.split(lower)
+        violating_count = len(split.violating)
+        lower = [*split.violating, *split.non_violating]
+    higher = ranked[: len(ranked) - len(lower)]
+    pods = (*higher, *lower)
+    if not violating_count and pods == ranked:
+        return None
+    slot_of = {pod.uid: slot for slot, pod in enumerate(ranked)}
+    return _Arranged(pods, np.array([slot_of[pod.uid] for pod in lower], np.intp), violating_count)
 
 
 def unstarted_until_ns(starts: Sequence[int]) -> int:
