@@ -76,6 +76,7 @@ class FilterTable:
             (step.name, _form_of(step, follows_pods=step.name in stateful))
             for step in profile.filter_steps
         ]
+        self._other_followers = stateful - {step.name for step in profile.filter_steps}
         # By the filters that PreFilter skipped: the forms of the others.
         self._left: dict[frozenset[str], list[TrialFilter | _Choose]] = {}
         self._selections: dict[tuple[TrialFilter | None, ...], TrialFilters] = {}
@@ -96,6 +97,11 @@ class FilterTable:
             filters = [each for each in selected if each is not None]
             found = self._selections[selected] = TrialFilters(filters)
         return found
+
+    def has_other_followers(self, state: CycleState) -> bool:
+        """Whether a plugin that is no filter follows pods: a node on which it fails is no
+        candidate, so it has to be called for every pod."""
+        return bool(self._other_followers) and not self._other_followers <= state.skip_filter
 
     def _forms_without(self, skipped: frozenset[str]) -> list[TrialFilter | _Choose]:
         if len(self._left) >= _SELECTIONS_MAX:

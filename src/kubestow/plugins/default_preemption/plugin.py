@@ -238,8 +238,10 @@ class DefaultPreemption:
             handle.clock.now_ns(),
             self._filter_table.of_attempt(state, pod),
         )
-        is_default = self.rules is DEFAULT_RULES
-        evaluator = self._records.evaluator(inputs) if is_default else OneNode(inputs)
+        needs_every_call = (
+            self.rules is not DEFAULT_RULES or self._filter_table.has_other_followers(state)
+        )
+        evaluator = OneNode(inputs) if needs_every_call else self._records.evaluator(inputs)
         wanted = candidate_count(
             len(rows),
             self._args.min_candidate_nodes_percentage,
