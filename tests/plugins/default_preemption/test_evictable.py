@@ -19,6 +19,7 @@ from kubestow.api.workload import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.nodes import nodes_of
+from kubestow.plugins.default_preemption import evictable
 from kubestow.plugins.default_preemption.evictable import (
     NOT_STARTED,
     PRIORITY,
@@ -42,7 +43,7 @@ def ranked(pods: Sequence[Pod]) -> RankedPods:
     return make_snapshot([make_node("n1")], pods).derived(RankedPods)
 
 
-def evictable(slots: PodSlots, position: int) -> list[str]:
+def evictable_names(slots: PodSlots, position: int) -> list[str]:
     exists: list[bool] = slots.exists[:, position].tolist()
     return [pod.name for pod in compress(slots.pods[position], exists)]
 
@@ -50,7 +51,7 @@ def evictable(slots: PodSlots, position: int) -> list[str]:
 def below(
     ranked: RankedPods, priority: int, budgets: BudgetTable | None, now_ns: int, row: int = 0
 ) -> list[str]:
-    return evictable(ranked.reprieved(np.array([row]), priority, budgets, now_ns), 0)
+    return evictable_names(ranked.reprieved(np.array([row]), priority, budgets, now_ns), 0)
 
 
 PODS = [
@@ -100,7 +101,7 @@ def budget_of(app: str) -> PodDisruptionBudget:
 
 def test_pods_that_violate_a_budget_are_spared_first() -> None:
     found = ranked(PODS).reprieved(np.array([0]), 9, BudgetTable([budget_of("low")]), NOW_NS)
-    assert evictable(found, 0) == ["low", "early", "late", "unstarted"]
+    assert evictable_names(found, 0) == ["low", "early", "late", "unstarted"]
     # The first slot is that of a pod of the same priority.
     assert found.exists[:, 0].tolist() == [False, True, True, True, True]
     assert found.is_violating is not None
@@ -127,7 +128,7 @@ def test_sums_of_lower_pods() -> None:
 def assert_same(found: PodSlots, expected: PodSlots) -> None:
     count = len(found.rows)
     for position in range(count):
-        assert evictable(found, position) == evictable(expected, position)
+        assert evictable_names(found, position) == evictable_names(expected, position)
     assert found.values.tolist() == expected.values.tolist()
     assert found.exists.tolist() == expected.exists.tolist()
     assert (found.is_violating is None) == (expected.is_violating is None)
@@ -159,10 +160,11 @@ def test_what_is_kept_follows_the_nodes(data: st.DataObject) -> None:
         rows = np.array(data.draw(st.permutations(range(len(snapshot))))[:2])
         priority = data.draw(st.integers(0, 4), label="priority")
         budgets = data.draw(st.sampled_from(tables), label="budgets")
-        assert_same(
-            kept.reprieved(rows, priority, budgets, NOW_NS),
-            RankedPods(snapshot).reprieved(rows, priority, budgets, NOW_NS),
-        )
+        found = kept.reprieved(rows, priority, budgets, NOW_NS)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(evictable, "_ROWS_FEW", 0)  # All are ranked together.
+            assert_same(found, RankedPods(snapshot).reprieved(rows, priority, budgets, NOW_NS))
+            assert kept.until_ns(rows).tolist() == RankedPods(snapshot).until_ns(rows).tolist()
 
 
 def test_evicted_pods_are_not_kept_in_memory() -> None:
