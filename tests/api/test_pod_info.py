@@ -16,11 +16,13 @@ from kubestow.api.pod import (
     PodAffinity,
     PodAffinityTerm,
     PodSpec,
+    PodStatus,
     ResourceRequirements,
     Volume,
     WeightedPodAffinityTerm,
 )
 from kubestow.api.pod_info import AffinityTerm, PodClass, PodInfo, WeightedTerm
+from kubestow.api.pod_shape import PodShape
 from kubestow.api.ports import HostPort
 from kubestow.api.quantity import parse_quantity
 
@@ -40,6 +42,7 @@ def make_pod(
     affinity: Affinity | None = None,
     node_selector: dict[str, str] | None = None,
     priority: int | None = None,
+    nominated_node_name: str = "",
 ) -> Pod:
     requests = ResourceRequirements(requests={"cpu": parse_quantity(cpu)})
     return Pod(
@@ -55,6 +58,7 @@ def make_pod(
                 Volume(persistent_volume_claim=PersistentVolumeClaimSource(claim_name="d")),
             ),
         ),
+        status=PodStatus(nominated_node_name=nominated_node_name),
     )
 
 
@@ -244,6 +248,36 @@ def test_new_version_keeps_terms_and_accounted_request() -> None:
     assert info.required_node_affinity.matches({"k": "v"}, "n")
     assert not info.required_node_affinity.matches({}, "n")
     assert info.priority == 9
+
+
+@pytest.mark.parametrize(
+    ("newer", "is_same_shape", "is_same_class"),
+    [
+        pytest.param(make_pod(nominated_node_name="n1"), True, True, id="status"),
+        pytest.param(make_pod(labels={"a": "1"}), True, False, id="labels"),
+        pytest.param(make_pod(node_selector={"k": "v"}), False, True, id="spec"),
+        pytest.param(make_pod(cpu="2"), False, True, id="amount"),
+        pytest.param(make_pod(uid="other"), True, True, id="another-pod"),
+    ],
+)
+def test_an_update_keeps_what_would_be_derived_again(
+    newer: Pod, is_same_shape: bool, is_same_class: bool
+) -> None:
+    info = PodInfo(make_pod())
+    shape, pod_class = info.shape, info.pod_class
+    info.update(newer)
+    assert (info.shape is shape) == is_same_shape
+    assert (info.pod_class is pod_class) == is_same_class
+    assert info.shape is PodInfo(newer).shape
+    assert info.pod_class is PodInfo(newer).pod_class
+
+
+def test_an_update_of_the_status_derives_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    info = PodInfo(make_pod())
+    shape = info.shape
+    monkeypatch.setattr(PodShape, "of", None)
+    info.update(make_pod(nominated_node_name="n1"))
+    assert info.shape is shape
 
 
 def test_other_pod_recomputes_everything() -> None:

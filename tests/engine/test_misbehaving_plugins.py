@@ -423,10 +423,14 @@ def test_post_filter_answers() -> None:
 
 @pytest.mark.parametrize("answer", [True, "text", CancelledError()], ids=repr)
 @pytest.mark.parametrize(("method", "point"), [("remove_pod", "RemovePod"), ("add_pod", "AddPod")])
-def test_a_trial_with_other_pods(method: str, point: str, answer: Answer) -> None:
-    old = [make_pod(f"old-{node}", node=node, cpu="3") for node in "ab"]
+@pytest.mark.parametrize("node_count", [2, 12], ids=["few-nodes", "many-nodes"])
+def test_a_trial_with_other_pods(method: str, point: str, answer: Answer, node_count: int) -> None:
+    """Nodes are tried together only where no plugin has to be called for each pod."""
+    nodes = [make_node(f"n{number}", cpu="4") for number in range(node_count - 2)]
+    names = ["a", "b", *(node.metadata.name for node in nodes)]
+    old = [make_pod(f"old-{node}", node=node, cpu="3") for node in names]
     plugin = plugin_with(method, {"bad": answer})
-    seen = run_beside_canary(plugin, *bad_pods({"bad": 0}, cpu="3"), running=(*old,))
+    seen = run_beside_canary(plugin, *bad_pods({"bad": 0}, cpu="3"), running=(*nodes, *old))
     text = f'preemption: running {point} on PreFilter plugin "Bad": '
     assert text in seen.messages["bad"]
 

@@ -144,7 +144,7 @@ def translated_affinity(pv: PersistentVolume, volume: InTreeVolume) -> VolumeNod
     """
     persistent_handle(pv, volume)
     zone_key = volume.plugin.zone_key
-    if zone_key is None:
+    if zone_key is None or (pv.spec.node_affinity is None and not pv.metadata.labels):
         return pv.spec.node_affinity
     terms = _terms_of(pv)
     uses_beta = _uses_beta_labels(pv, terms)

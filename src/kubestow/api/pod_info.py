@@ -62,19 +62,31 @@ class PodInfo:
         self._terms: AffinityTerms | None = None
         self._accounted: AccountedRequest | None = None
         self._has_older_values = False
-        self._take(pod)
+        self._identify(pod)
+        self._clear()
 
     def update(self, pod: Pod) -> None:
         """Replace the pod by a newer version of it, or by another pod.
 
         Spec 01 §12.1: within one UID the affinity terms and the accounted request stay as first
-        computed, even if the new version would give other ones.
+        computed, even if the new version would give other ones. The others stay if nothing that
+        they are derived from differs: most updates of a waiting pod change its conditions.
         """
-        if pod.metadata.uid != self.uid:
+        old, is_other = self.pod, pod.metadata.uid != self.uid
+        if is_other:
             self._terms = None
             self._accounted = None
         self._has_older_values = True
-        self._take(pod)
+        self._identify(pod)
+        if (
+            is_other
+            or old.spec != pod.spec
+            or _has_resources(old.status)
+            or _has_resources(pod.status)
+        ):
+            self._clear()
+        elif old.metadata.labels != pod.metadata.labels:
+            self._pod_class = None
 
     def renewed(self, pod: Pod) -> "PodInfo":
         """A PodInfo of this version alone: this one, if it has never had another."""
@@ -226,8 +238,7 @@ class PodInfo:
     def __repr__(self) -> str:
         return f"PodInfo({self.key}, uid={self.uid!r}, node={self.pod.spec.node_name!r})"
 
-    def _take(self, pod: Pod) -> None:
-        """Set the pod and clear the values that may differ between two versions of one pod."""
+    def _identify(self, pod: Pod) -> None:
         meta = pod.metadata
         self.pod = pod
         self.uid = meta.uid
@@ -235,6 +246,9 @@ class PodInfo:
         self.name = meta.name
         self.key = f"{meta.namespace}/{meta.name}"
         self.priority = priority_of(pod)
+
+    def _clear(self) -> None:
+        """Clear the values that may differ between two versions of one pod."""
         # Labels change freely, and a gated pod may still narrow its node selector.
         self._host_ports: tuple[HostPort, ...] | None = None
         self._pvc_keys: tuple[str, ...] | None = None

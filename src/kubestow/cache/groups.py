@@ -327,7 +327,7 @@ class Groups:
 
     def start_leaving(self, pods: Iterable[Pod]) -> None:
         """These are about to be evicted; members among them count no longer as part of a gang."""
-        for pod in pods:
+        for pod in pods if self._members else ():
             key, uid = self.key_of(pod), pod.metadata.uid
             members = None if key is None else self._members.get(key)
             if members is not None and uid in members.pods and uid not in members.unscheduled:

@@ -170,7 +170,7 @@ def post_filter_answer(answer: object, plugin: str) -> tuple[PostFilterResult | 
     if not isinstance(node_name, str):
         raise wrong_answer(plugin, "post_filter as the nominated node", node_name, "a name")
     pods = _entries(victims)
-    if pods is None or not all(isinstance(pod, PodInfo) for pod in pods):
+    if pods is None or [pod for pod in pods if not isinstance(pod, PodInfo)]:
         raise wrong_answer(plugin, "post_filter as the victims", victims, "a tuple of PodInfo")
     return result, status
 

@@ -340,7 +340,7 @@ def run_post_filter(
             result, status = None, fault_status(error, name, POST_FILTER)
         state.sampler.plugin_ended(name, POST_FILTER, status)
         if status.is_success or status.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-            return result, status.with_plugin(name)
+            return result, status if status.plugin == name else status.with_plugin(name)
         if not status.is_rejected:
             return None, Status(Code.ERROR, error=status.as_error(), plugin=name)
         kept = result if result is not None else kept

@@ -6,7 +6,7 @@ first read; later reads compute only the changed rows again, by the same functio
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sized
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 from weakref import WeakMethod
@@ -71,10 +71,11 @@ class Tracked(Follower, Generic[A]):
         self._compute_again(rows)
 
     def _compute_again(self, rows: "array[int]") -> None:
-        if are_most(rows, self._values.shape[-1]):
+        distinct = dict.fromkeys(rows)  # A row is listed once per change.
+        if are_most(distinct, self._values.shape[-1]):
             self._values = self._compute(ALL_ROWS)
         else:
-            self.recompute(np.array(list(dict.fromkeys(rows)), np.intp))
+            self.recompute(np.array([*distinct], np.intp))
 
 
 def by_owner(method: Callable[[Rows], npt.NDArray[A]]) -> Callable[[Rows], npt.NDArray[A]]:
@@ -93,7 +94,7 @@ def by_owner(method: Callable[[Rows], npt.NDArray[A]]) -> Callable[[Rows], npt.N
     return compute
 
 
-def are_most(rows: "array[int]", row_count: int) -> bool:
+def are_most(rows: Sized, row_count: int) -> bool:
     """Whether enough rows changed that computing all of them is faster."""
     return len(rows) * 2 > row_count
 

@@ -58,7 +58,7 @@ class VolumeRestrictions:
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         if not pod.pod.spec.volumes:
             return Status.skip()
-        exclusive = set[str]()
+        exclusive: set[str] = set()
         for name in named_claims(pod.pod):
             claim = self._claims.get(pod.namespace, name)
             if claim is None:

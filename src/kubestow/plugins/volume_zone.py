@@ -138,7 +138,7 @@ class VolumeZone:
 def topology_entries(volume: PersistentVolume) -> list[Entry]:
     """What the volume's labels require; a label with an empty part is ignored."""
     entries: list[Entry] = []
-    for key in TOPOLOGY_LABELS:
+    for key in TOPOLOGY_LABELS if volume.metadata.labels else ():
         label = volume.metadata.labels.get(key)
         if label is None:
             continue

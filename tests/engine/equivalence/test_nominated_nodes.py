@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,11 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision
+from kubestow.engine.equivalence import records
+from kubestow.engine.equivalence.frame_record import FrameRecord
+from kubestow.engine.equivalence.record import Record
+from kubestow.engine.equivalence.records import Records
+from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.testing import make_node, make_pod, make_term
 from kubestow.testing.small_cluster import SmallCluster
 from kubestow.testing.storage import make_claim, make_volume
@@ -116,3 +122,28 @@ def described(decision: Decision) -> tuple[Any, ...]:
         diagnosis.unschedulable_plugins,
         diagnosis.pending_plugins,
     )
+
+
+def test_nothing_is_prepared_for_a_pod_that_gets_its_nominated_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A second attempt makes a record pay, but not one that asks about a single node."""
+    built: list[str] = []
+    build_record = records.build_record
+
+    def noted(frame: FrameRecord, pod: PodInfo, timer: AttemptTimer | None) -> Record:
+        built.append(pod.name)
+        return build_record(frame, pod, timer)
+
+    monkeypatch.setattr(records, "build_record", noted)
+    cluster = SmallCluster([make_node(name, cpu="4") for name in NAMES], plugins=PLUGINS)
+    kept, profile = Records(cluster.snapshot), cluster.profile
+    for number in range(3):
+        kept.evaluation(profile, PodInfo(make_pod(f"common-{number}", cpu="1")))
+        kept.looked_at(len(NAMES))
+    built.clear()
+    for pod in ("first", "again", "later"):
+        nominated = NAMES[0] if pod == "again" else ""
+        kept.evaluation(profile, PodInfo(make_pod(pod, cpu="3", nominated_node=nominated)))
+        kept.looked_at(len(NAMES))
+    assert built == ["later"]

@@ -47,6 +47,7 @@ def test_selections_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in NAMES:
         table.of_attempt(state_without(name), pod)
         assert len(table._selections) <= 2
+        assert len(table._left) <= 2
     assert table.of_attempt(state_without(), pod) == first
 
 

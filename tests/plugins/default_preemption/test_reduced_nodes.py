@@ -10,8 +10,8 @@ from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import PluginError
 from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
-from kubestow.plugins.default_preemption.evictable import evictable_pods
-from kubestow.plugins.default_preemption.reduced_nodes import PodSlots, ReducedNodes
+from kubestow.plugins.default_preemption.evictable import PodSlots, RankedPods
+from kubestow.plugins.default_preemption.reduced_nodes import ReducedNodes
 from kubestow.testing import make_node, make_pod, make_snapshot
 
 PRIORITY = 5
@@ -39,9 +39,12 @@ def snapshot_of(counts: list[int]) -> Snapshot:
     )
 
 
+def slots_of(snapshot: Snapshot) -> PodSlots:
+    return snapshot.derived(RankedPods).below(np.arange(len(snapshot)), PRIORITY)
+
+
 def reduced(snapshot: Snapshot) -> ReducedNodes:
-    evictable = evictable_pods(nodes_of(snapshot), PRIORITY, None, 0)
-    return ReducedNodes(snapshot, np.arange(len(snapshot)), PRIORITY, PodSlots.of(evictable))
+    return ReducedNodes(snapshot, np.arange(len(snapshot)), PRIORITY, slots_of(snapshot))
 
 
 def simulated(snapshot: Snapshot) -> list[SimulatedNode]:
@@ -63,21 +66,19 @@ def assert_same_numbers(view: ReducedNodes, nodes: list[SimulatedNode]) -> None:
 def test_numbers_are_those_of_simulated_nodes(counts: list[int], data: st.DataObject) -> None:
     snapshot = snapshot_of(counts)
     view, nodes = reduced(snapshot), simulated(snapshot)
-    evictable = evictable_pods(nodes_of(snapshot), PRIORITY, None, 0)
+    slots = slots_of(snapshot)
     if data.draw(st.booleans(), label="numbers are asked for before pods come back"):
         assert_same_numbers(view, nodes)
-    for slot in range(max(len(pods.pods) for pods in evictable)):
+    for slot in range(len(slots)):
         view.put_back(slot)
+        exists: list[bool] = slots.exists[slot].tolist()
         mask = np.array(
-            [
-                slot < len(pods.pods) and data.draw(st.booleans(), label="taken away again")
-                for pods in evictable
-            ]
+            [exist and data.draw(st.booleans(), label="taken away again") for exist in exists]
         )
         view.take_away(slot, mask)
-        for pods, node, is_away in zip(evictable, nodes, mask, strict=True):
-            if slot < len(pods.pods) and not is_away:
-                node.add_pod(pods.pods[slot])
+        for pods, node, is_back in zip(slots.pods, nodes, exists & ~mask, strict=True):
+            if is_back:
+                node.add_pod(pods[slot])
     assert_same_numbers(view, nodes)
     positions = np.flatnonzero([data.draw(st.booleans()) for _ in counts])
     assert_same_numbers(view.subset(positions), [nodes[position] for position in positions])
@@ -87,11 +88,11 @@ def test_nominated_pods_are_counted_in() -> None:
     snapshot = snapshot_of([3, 3, 3])
     view, nodes = reduced(snapshot), simulated(snapshot)
     extra = PodInfo(make_pod(cpu="1", requests={"x/gpu": 2, "ephemeral-storage": 3}))
-    view.put_back(0)
+    (first,) = {int(slots_of(snapshot).exists[:, row].argmax()) for row in range(3)}
+    view.put_back(first)
     with_nominated = view.with_nominated(np.array([2, 0]), [[extra], [extra, extra]])
-    evictable = evictable_pods(nodes_of(snapshot), PRIORITY, None, 0)
     for row, count in ((0, 2), (2, 1)):
-        nodes[row].add_pod(evictable[row].pods[0])
+        nodes[row].add_pod(slots_of(snapshot).pods[row][first])
         for _ in range(count):
             nodes[row].add_pod(extra)
     assert_same_numbers(with_nominated, [nodes[2], nodes[0]])

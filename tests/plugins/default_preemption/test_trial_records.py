@@ -23,6 +23,7 @@ from kubestow.api.workload import (
     PodDisruptionBudgetStatus,
 )
 from kubestow.arrays import IntArray, IntpArray
+from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.numbering import numbered_max
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -32,7 +33,9 @@ from kubestow.framework.reuse import Reads, Reuse
 from kubestow.framework.runner import run_pre_filter
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes, nodes_of
-from kubestow.plugins.default_preemption import trial_records
+from kubestow.plugins.default_preemption import trial_record, trial_records
+from kubestow.plugins.default_preemption.by_numbers import ByNumbers
+from kubestow.plugins.default_preemption.candidates import Candidate
 from kubestow.plugins.default_preemption.dry_run import (
     DryRun,
     Evaluator,
@@ -44,11 +47,8 @@ from kubestow.plugins.default_preemption.filters import FilterTable
 from kubestow.plugins.default_preemption.many_nodes import ManyNodes
 from kubestow.plugins.default_preemption.one_node import OneNode
 from kubestow.plugins.default_preemption.reduced_nodes import PodSlots
-from kubestow.plugins.default_preemption.trial_records import (
-    RecordedTrials,
-    TrialRecord,
-    TrialRecords,
-)
+from kubestow.plugins.default_preemption.trial_record import TrialRecord
+from kubestow.plugins.default_preemption.trial_records import RecordedTrials, TrialRecords
 from kubestow.plugins.registry import REGISTRY
 from kubestow.testing import make_node, make_pod, make_term
 from kubestow.testing.small_cluster import SmallCluster
@@ -313,7 +313,7 @@ def test_pods_are_kept_apart_only_as_far_as_needed(
     few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nodes are tried once for all pods alike, and again when they change."""
-    monkeypatch.setattr(trial_records, "_FEW", few)
+    monkeypatch.setattr(trial_record, "FEW", few)
     tried: list[int] = []
     keep = TrialRecord.keep
 
@@ -321,7 +321,16 @@ def test_pods_are_kept_apart_only_as_far_as_needed(
         tried.extend(rows.tolist())
         keep(record, rows, results)
 
+    try_node = ByNumbers.try_node
+
+    def noted_by_numbers(
+        by_numbers: ByNumbers, row: int, info: NodeInfo, now_ns: int
+    ) -> Candidate | int:
+        tried.append(row)
+        return try_node(by_numbers, row, info, now_ns)
+
     monkeypatch.setattr(TrialRecord, "keep", noted)
+    monkeypatch.setattr(ByNumbers, "try_node", noted_by_numbers)
     cluster = SmallCluster(
         [make_node(f"n{row}", cpu="4") for row in range(6)],
         [make_pod(f"v{row}", node=f"n{row}", cpu="4", priority=0) for row in range(6)],
@@ -486,7 +495,7 @@ def test_budgets_of_earlier_times_are_not_kept() -> None:
 
 def test_numbers_of_all_pods_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit counts numbers for each node. Those of its pods would be many times as many."""
-    monkeypatch.setattr(trial_records, "_FEW", 0)
+    monkeypatch.setattr(trial_record, "FEW", 0)
     searches = Searches(
         SmallCluster(
             [make_node("n0", cpu="4"), make_node("n1", cpu="4")],

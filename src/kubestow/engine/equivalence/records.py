@@ -193,7 +193,9 @@ class Records:
             # So many nodes changed that asking about those of one attempt costs less.
             account.kept = None
         saved = account.rows + _RECORD_OVERHEAD_ROWS - changed
-        if not account.pays(saved, len(self._snapshot)):
+        # A pod with a nominated node asks about no other one, if it fits there.
+        is_nominated = bool(pod.pod.status.nominated_node_name)
+        if not account.pays(saved, len(self._snapshot)) or is_nominated:
             return None
         return account.take(build_record(frame, pod, self._timer))
 

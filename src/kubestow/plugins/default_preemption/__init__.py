@@ -5,6 +5,7 @@
                      ├── many_nodes      the same for many nodes in step
                      ├── by_numbers      the same for one node that changed, without a copy of it
                      └── trial_records   results of these, reused for pods of the same shape
+                         trial_record    those of one shape
 
 `filters`: what each filter reads. `evictable`: the pods of a node in order of importance.
 `reduced_nodes`: a view of many nodes without these pods. `filter_runner`: filters on that view.

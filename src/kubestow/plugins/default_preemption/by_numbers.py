@@ -61,7 +61,7 @@ class ByNumbers:
             return self._no_victims
         node = _CountedNode(info)
         for pod in lower:
-            node.take_away(pod)
+            node.count(pod, -1)
         for trial_filter, code_of in self._tests:
             code = code_of(node)
             if code:
@@ -78,10 +78,10 @@ class ByNumbers:
 
     def _fits_with(self, node: "_CountedNode", pod: PodInfo) -> bool:
         """Put the pod back if the preemptor still fits."""
-        node.put_back(pod)
+        node.count(pod, 1)
         for _, code_of in self._tests:
             if code_of(node):
-                node.take_away(pod)
+                node.count(pod, -1)
                 return False
         return True
 
@@ -108,15 +108,12 @@ class _CountedNode(NodeInfo):
         self.requested = info.requested.clone()
         self.pods = info.pods.copy()
 
-    def put_back(self, pod: PodInfo) -> None:
-        self.pods.append(pod)
-        self._count_requests(pod, 1)
-
-    def take_away(self, pod: PodInfo) -> None:
-        self.pods.pop()  # Only their number matters.
-        self._count_requests(pod, -1)
-
-    def _count_requests(self, pod: PodInfo, sign: int) -> None:
+    def count(self, pod: PodInfo, sign: int) -> None:
+        """Put the pod back, or take it away."""
+        if sign > 0:
+            self.pods.append(pod)
+        else:
+            self.pods.pop()  # Only their number matters.
         request, requested = pod.accounted.requested, self.requested
         # Sums wrap, as those of `NodeInfo` do.
         requested.milli_cpu = wrap_int64(requested.milli_cpu + sign * request.milli_cpu)
@@ -125,5 +122,6 @@ class _CountedNode(NodeInfo):
             requested.ephemeral_storage = wrap_int64(
                 requested.ephemeral_storage + sign * request.ephemeral_storage
             )
-        for name, amount in request.scalar.items():
-            requested.scalar[name] = wrap_int64(requested.scalar.get(name, 0) + sign * amount)
+        if request.scalar:
+            for name, amount in request.scalar.items():
+                requested.scalar[name] = wrap_int64(requested.scalar.get(name, 0) + sign * amount)

@@ -57,10 +57,8 @@ class Candidates:
 
     __slots__ = ("_victims_of", "ranks", "rows")
 
-    def __init__(
-        self, rows: npt.NDArray[np.intp], ranks: IntArray, victims_of: Sequence[VictimsOf]
-    ) -> None:
-        """`victims_of[i](rows[i])` are the victims of candidate i."""
+    def __init__(self, rows: npt.NDArray[np.intp], ranks: IntArray, victims_of: VictimsOf) -> None:
+        """`victims_of` gives the victims on the node of a row."""
         self.rows = rows
         self.ranks = ranks
         self._victims_of = victims_of
@@ -69,10 +67,11 @@ class Candidates:
     def of(cls, candidates: Iterable[Candidate], now_ns: int) -> "Candidates":
         listed = tuple(candidates)
         ranks = np.array([candidate.ranks(now_ns) for candidate in listed], np.int64)
+        victims = {candidate.row: candidate.victims for candidate in listed}
         return cls(
-            np.array([candidate.row for candidate in listed], np.intp),
+            np.array([*victims], np.intp),
             ranks.reshape(len(listed), CRITERIA).T,
-            [lambda row, candidate=candidate: candidate.victims for candidate in listed],
+            victims.__getitem__,
         )
 
     def __len__(self) -> int:
@@ -80,18 +79,11 @@ class Candidates:
 
     def __getitem__(self, position: int) -> Candidate:
         row = int(self.rows[position])
-        return Candidate(
-            row, self._victims_of[position](row), int(self.ranks[VIOLATIONS, position])
-        )
+        return Candidate(row, self._victims_of(row), int(self.ranks[VIOLATIONS, position]))
 
     def subset(self, positions: npt.NDArray[np.intp]) -> "Candidates":
         """The candidates at these positions, in this order."""
-        listed: list[int] = positions.tolist()
-        return Candidates(
-            self.rows[positions],
-            self.ranks[:, positions],
-            [self._victims_of[position] for position in listed],
-        )
+        return Candidates(self.rows[positions], self.ranks[:, positions], self._victims_of)
 
     def first_of_best(self) -> int | None:
         """The position of the candidate to choose; None if there is none."""

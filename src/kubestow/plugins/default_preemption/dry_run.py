@@ -132,8 +132,8 @@ class DryRun:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._statuses = _NO_STATUSES
-        self._rows: list[Rows] = []
-        self._codes: list[IntArray] = []
+        # Nodes, of which the first were tried, and the codes of these.
+        self._tried: list[tuple[Rows, IntArray]] = []
         self._clean = _Found()
         self._violating = _Found()
 
@@ -146,7 +146,12 @@ class DryRun:
         start, count = 0, row_count(rows)
         while start < count:
             left = rows_between(rows, start, count) if start else rows
-            results = evaluator.evaluate(left, self._missing(wanted))
+            missing = wanted
+            if wanted is not None:
+                missing = wanted - self._clean.count - self._violating.count
+                if missing <= 0:  # There are enough, but not one that violates no budget.
+                    missing = wanted
+            results = evaluator.evaluate(left, missing)
             if self._take(left, results, wanted):
                 return True
             start += len(results.codes)
@@ -166,8 +171,7 @@ class DryRun:
         names = self._snapshot.names
         return {
             names[row]: self._statuses.status_of(code)
-            for rows, codes in zip(self._rows, self._codes, strict=True)
-            # Of the rows, only the first were tried.
+            for rows, codes in self._tried
             for row, code in zip(row_numbers(rows).tolist(), codes.tolist(), strict=False)
             if code
         }
@@ -176,7 +180,7 @@ class DryRun:
         """The errors of all nodes; empty if there are none."""
         return join_errors(
             self._statuses.status_of(code).message
-            for codes in self._codes
+            for _, codes in self._tried
             for code in codes[codes < 0].tolist()
         )
 
@@ -185,7 +189,7 @@ class DryRun:
         node_count = len(self._snapshot)
         reasons: Counter[str] = Counter()
         failed_count = 0
-        for codes in self._codes:
+        for _, codes in self._tried:
             for code, count in zip(*np.unique(codes[codes != 0], return_counts=True), strict=True):
                 failed_count += int(count)
                 for reason in self._statuses.status_of(int(code)).all_reasons:
@@ -193,13 +197,6 @@ class DryRun:
         if node_count > failed_count:
             reasons[NOT_HELPFUL] += node_count - failed_count
         return fit_error_text(node_count, reasons)
-
-    def _missing(self, wanted: int | None) -> int | None:
-        if wanted is None:
-            return None
-        missing = wanted - self._clean.count - self._violating.count
-        # There may be enough, but not one that violates no budget.
-        return missing if missing > 0 else wanted
 
     def _take(self, rows: Rows, results: TrialResults, wanted: int | None) -> bool:
         """Keep the results up to the last candidate needed; return whether there are enough."""
@@ -213,8 +210,7 @@ class DryRun:
             if last + 1 < len(found):
                 found, ranks = found[: last + 1], ranks[:, : last + 1]
                 is_violating = None if is_violating is None else is_violating[: last + 1]
-        self._rows.append(rows)
-        self._codes.append(codes)
+        self._tried.append((rows, codes))
         if is_violating is None:
             self._clean.add(found, ranks, victims_of, wanted)
         else:
@@ -244,11 +240,11 @@ class DryRun:
 class _Found:
     """Candidates of one kind, in the order in which they were found."""
 
+    __slots__ = ("count", "parts")
+
     def __init__(self) -> None:
         self.count = 0
-        self.rows: list[IntpArray] = []
-        self.ranks: list[IntArray] = []
-        self.victims_of: list[VictimsOf] = []
+        self.parts: list[tuple[IntpArray, IntArray, VictimsOf]] = []
 
     def add(
         self, rows: IntpArray, ranks: IntArray, victims_of: VictimsOf, most: int | None
@@ -257,16 +253,17 @@ class _Found:
         if most is not None and len(rows) > most - self.count:
             rows, ranks = rows[: most - self.count], ranks[:, : most - self.count]
         self.count += len(rows)
-        self.rows.append(rows)
-        self.ranks.append(ranks)
-        self.victims_of += [victims_of] * len(rows)
+        self.parts.append((rows, ranks, victims_of))
 
 
 def _joined(first: _Found, second: _Found) -> Candidates:
-    if second.count == 0 and len(first.rows) == 1:
-        return Candidates(first.rows[0], first.ranks[0], first.victims_of)
+    parts = [*first.parts, *second.parts]
+    if len(parts) == 1:
+        return Candidates(*parts[0])
     return Candidates(
-        np.concatenate((np.empty(0, np.intp), *first.rows, *second.rows)),
-        np.concatenate((np.empty((CRITERIA, 0), np.int64), *first.ranks, *second.ranks), axis=1),
-        [*first.victims_of, *second.victims_of],
+        np.concatenate((np.empty(0, np.intp), *(rows for rows, _, _ in parts))),
+        np.concatenate(
+            (np.empty((CRITERIA, 0), np.int64), *(ranks for _, ranks, _ in parts)), axis=1
+        ),
+        lambda row: next(victims_of(row) for rows, _, victims_of in parts if row in rows),
     )

@@ -76,24 +76,38 @@ class FilterTable:
             (step.name, _form_of(step, follows_pods=step.name in stateful))
             for step in profile.filter_steps
         ]
-        self._selections: dict[tuple[TrialFilter, ...], TrialFilters] = {}
+        self._other_followers = stateful - {step.name for step in profile.filter_steps}
+        # By the filters that PreFilter skipped: the forms of the others.
+        self._left: dict[frozenset[str], list[TrialFilter | _Choose]] = {}
+        self._selections: dict[tuple[TrialFilter | None, ...], TrialFilters] = {}
 
     def of_attempt(self, state: CycleState, pod: PodInfo) -> TrialFilters:
         """The filters that PreFilter left in the attempt; without those that are known to pass
         every node, whatever pods are on it."""
-        skipped = state.skip_filter
-        chosen = [
-            form if isinstance(form, TrialFilter) else form(state, pod)
-            for name, form in self._filters
-            if name not in skipped
-        ]
-        selected = tuple([each for each in chosen if each is not None])
+        left = self._left.get(state.skip_filter)
+        if left is None:
+            left = self._forms_without(state.skip_filter)
+        selected = tuple(
+            [form if isinstance(form, TrialFilter) else form(state, pod) for form in left]
+        )
         found = self._selections.get(selected)
         if found is None:
             if len(self._selections) >= _SELECTIONS_MAX:
                 self._selections.clear()
-            found = self._selections[selected] = TrialFilters(selected)
+            filters = [each for each in selected if each is not None]
+            found = self._selections[selected] = TrialFilters(filters)
         return found
+
+    def has_other_followers(self, state: CycleState) -> bool:
+        """Whether a plugin that is no filter follows pods: a node on which it fails is no
+        candidate, so it has to be called for every pod."""
+        return bool(self._other_followers) and not self._other_followers <= state.skip_filter
+
+    def _forms_without(self, skipped: frozenset[str]) -> list[TrialFilter | _Choose]:
+        if len(self._left) >= _SELECTIONS_MAX:
+            self._left.clear()
+        left = self._left[skipped] = [form for name, form in self._filters if name not in skipped]
+        return left
 
 
 def _form_of(step: FilterStep, *, follows_pods: bool) -> TrialFilter | _Choose:

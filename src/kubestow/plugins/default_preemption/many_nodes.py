@@ -17,7 +17,7 @@ from kubestow.arrays import BoolArray, IntArray, IntpArray, Rows, row_numbers
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.reuse import Reads
 from kubestow.framework.runner import run_add_pod, run_remove_pod
-from kubestow.index.nodes import SimulatedNode, nodes_of
+from kubestow.index.nodes import SimulatedNode
 from kubestow.plugins.default_preemption.candidates import (
     CRITERIA,
     HIGHEST_PRIORITY,
@@ -32,48 +32,41 @@ from kubestow.plugins.default_preemption.evictable import (
     NOT_STARTED,
     PRIORITY,
     START,
-    evictable_pods,
-    lower_sums,
+    PodSlots,
+    RankedPods,
 )
 from kubestow.plugins.default_preemption.filter_runner import FilterFault, FilterRunner, TrialNode
 from kubestow.plugins.default_preemption.one_node import OneNode, no_victim_needed
-from kubestow.plugins.default_preemption.reduced_nodes import PodSlots, ReducedNodes
+from kubestow.plugins.default_preemption.reduced_nodes import ReducedNodes
 
-# How many nodes are filtered at once before it is known how many of them could help.
-SCREENED_MAX: Final = 4096
 LOWEST: Final = np.iinfo(np.int64).min
 
 
 class ManyNodes:
     """Tries hundreds of nodes together. Only for the default rules on victims."""
 
-    def __init__(self, inputs: TrialInputs, statuses: StatusCodes | None = None) -> None:
+    def __init__(
+        self, inputs: TrialInputs, statuses: StatusCodes | None = None, expected: int = 0
+    ) -> None:
+        """`expected` is how many nodes will probably have to be tried."""
         self._inputs = inputs
         self.statuses = StatusCodes() if statuses is None else statuses
+        self._expected = expected
         self._is_per_node = any(trial_filter.reads is Reads.PODS for trial_filter in inputs.filters)
 
     def evaluate(self, rows: Rows, missing: int | None) -> TrialResults:
         rows = row_numbers(rows)
-        if missing is not None:
-            tried = rows[: missing if self._is_per_node else SCREENED_MAX]
-        else:
-            tried = rows
         try:
-            return self._try(tried, missing)
+            return self._try(rows, missing)
         except FilterFault:
             # A filter failed for all nodes together. One by one shows which node it fails on.
             return OneNode(self._inputs, self.statuses).evaluate(rows, missing)
 
     def _try(self, rows: IntpArray, missing: int | None) -> TrialResults:
         inputs, statuses = self._inputs, self.statuses
-        codes = np.full(len(rows), statuses.code_of(NO_VICTIMS), np.int64)
-        sums = lower_sums(nodes_of(inputs.snapshot, rows), inputs.pod.priority)
-        positions = np.flatnonzero(sums[0])
         runner = FilterRunner(inputs, statuses)
-        if len(positions):
-            screened = _SimulatedNodes(inputs, rows[positions])
-            codes[positions] = screened.first_failures(runner)
-        fitting = np.flatnonzero(codes == 0)
+        codes = self._screen(rows, missing, runner)
+        fitting = (codes == 0).nonzero()[0]
         if missing is not None and len(fitting) > missing:
             # The others are most likely not needed. If they are, they are tried again.
             fitting = fitting[:missing]
@@ -90,6 +83,34 @@ class ManyNodes:
                 codes[position] = statuses.code_of(no_victim_needed(name))
         return TrialResults.of(rows, codes, ranks, victims.without_values().of_row)
 
+    def _screen(self, rows: IntpArray, missing: int | None, runner: FilterRunner) -> IntArray:
+        """int64[node]: 0 for those of the first nodes that the pod fits on without the pods of
+        lower priority. So many nodes that `missing` of them fit, if there are."""
+        if missing is None:
+            return self._screen_together(rows, runner)
+        if self._is_per_node:  # It takes long for each node, so none is tried in advance.
+            return self._screen_together(rows[:missing], runner)
+        parts: list[IntArray] = []
+        end, size, found = 0, max(2 * missing, self._expected), 0
+        while end < len(rows) and found < missing:
+            parts.append(self._screen_together(rows[end : end + size], runner))
+            found += len(parts[-1]) - int(np.count_nonzero(parts[-1]))
+            end += size
+            size *= 2
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _screen_together(self, rows: IntpArray, runner: FilterRunner) -> IntArray:
+        inputs = self._inputs
+        slots = inputs.snapshot.derived(RankedPods).below(rows, inputs.pod.priority)
+        positions = np.flatnonzero(slots.exists.any(axis=0))
+        if len(positions) == len(rows):
+            return _SimulatedNodes(inputs, rows, slots).first_failures(runner)
+        codes = np.full(len(rows), self.statuses.code_of(NO_VICTIMS), np.int64)
+        if len(positions):
+            screened = _SimulatedNodes(inputs, rows[positions], slots.subset(positions))
+            codes[positions] = screened.first_failures(runner)
+        return codes
+
 
 class _Victims(NamedTuple):
     """mask   bool[slot, node]: the pods that cannot be reprieved."""
@@ -101,10 +122,10 @@ class _Victims(NamedTuple):
 
     def without_values(self) -> "_VictimPods":
         """Only what is kept: the numbers of all pods would take most of the memory of a record."""
-        of_nodes = self.slots.of_nodes
         places: dict[int, int] = {row: place for place, row in enumerate(self.rows.tolist())}
-        pods = [(evictable.pods, evictable.violating_count) for evictable in of_nodes]
-        return _VictimPods(places, pods, self.mask, self.now_ns)
+        is_violating = self.slots.is_violating
+        are_mixed = None if is_violating is None else np.logical_or.reduce(is_violating)
+        return _VictimPods(places, self.slots.pods, are_mixed, self.mask, self.now_ns)
 
     def ranks(self) -> IntArray:
         """int64[criterion, node], as `Candidate.ranks` has them."""
@@ -112,7 +133,7 @@ class _Victims(NamedTuple):
         priorities, starts = slots.values[PRIORITY], slots.values[START]
         starts = np.where(starts == NOT_STARTED, self.now_ns, starts)
         ranks = np.zeros((CRITERIA, len(self.rows)), np.int64)
-        is_violating = slots.is_violating()
+        is_violating = slots.is_violating
         if is_violating is None:
             # Pods are in order of importance, so the first victim has the highest priority.
             firsts, nodes = mask.argmax(axis=0), np.arange(len(self.rows))
@@ -130,31 +151,33 @@ class _Victims(NamedTuple):
 
 
 class _VictimPods(NamedTuple):
-    """places   by row, the position in the others
-    pods     in the order in which they are reprieved, and how many would violate a budget"""
+    """places      by row, the position in the others
+    pods        per node, by slot
+    are_mixed   bool[node]: some pods would violate a budget; None if no pod would
+    mask        bool[slot, node]"""
 
     places: Mapping[int, int]
-    pods: Sequence[tuple[Sequence[PodInfo], int]]
+    pods: Sequence[Sequence[PodInfo]]
+    are_mixed: BoolArray | None
     mask: BoolArray
     now_ns: int
 
     def of_row(self, row: int) -> Sequence[PodInfo]:
         position = self.places[row]
-        pods, violating_count = self.pods[position]
-        victims = [*compress(pods, self.mask[:, position].tolist())]
-        # Without the others, they are in order of importance already.
-        return by_importance(victims, self.now_ns) if violating_count else victims
+        victims = [*compress(self.pods[position], self.mask[:, position].tolist())]
+        if self.are_mixed is None or not self.are_mixed[position]:
+            return victims  # They are in order of importance already.
+        return by_importance(victims, self.now_ns)
 
 
 def _reprieve(inputs: TrialInputs, rows: IntpArray, runner: FilterRunner) -> _Victims:
     """Put pods back where the preemptor still fits; returns the others."""
-    evictable = evictable_pods(
-        nodes_of(inputs.snapshot, rows), inputs.pod.priority, inputs.budgets, inputs.now_ns
-    )
-    slots = PodSlots.of(evictable)
+    ranked = inputs.snapshot.derived(RankedPods)
+    slots = ranked.reprieved(rows, inputs.pod.priority, inputs.budgets, inputs.now_ns)
     simulated = _SimulatedNodes(inputs, rows, slots)
     victims = np.zeros_like(slots.exists)
-    for slot in range(len(slots)):
+    used: list[int] = np.flatnonzero(slots.exists.any(axis=1)).tolist()
+    for slot in used:
         simulated.put_back(slot)
         rejected = simulated.fails(runner, slots.exists[slot])
         if rejected.any():
@@ -166,7 +189,7 @@ def _reprieve(inputs: TrialInputs, rows: IntpArray, runner: FilterRunner) -> _Vi
 class _SimulatedNodes:
     """Some nodes without their less important pods, as arrays and as single nodes."""
 
-    def __init__(self, inputs: TrialInputs, rows: IntpArray, slots: PodSlots | None = None) -> None:
+    def __init__(self, inputs: TrialInputs, rows: IntpArray, slots: PodSlots) -> None:
         self._inputs = inputs
         self._rows = rows
         self._slots = slots
@@ -212,9 +235,7 @@ class _SimulatedNodes:
                 self._remove(trial_node, pod)
 
     def _pod(self, slot: int, position: int) -> PodInfo | None:
-        assert self._slots is not None
-        pods = self._slots.of_nodes[position].pods
-        return pods[slot] if slot < len(pods) else None
+        return self._slots.pods[position][slot] if self._slots.exists[slot, position] else None
 
     # --- single nodes, made when a filter needs them ---
 

@@ -76,6 +76,7 @@ class DefaultPreemption:
         self._budgets: BudgetTable | None = None
         self._budgets_version = -1
         self._records = TrialRecords()
+        self._nominated = SUCCESS.with_plugin(self.name)
 
     @cached_property
     def _filter_table(self) -> FilterTable:
@@ -121,7 +122,7 @@ class DefaultPreemption:
             BaseException
         ) as error:  # From an extender or a user's rule; fails this attempt only.
             result, status = None, fault_status(error, self.name, POST_FILTER)
-        if status.message:
+        if status is not self._nominated and status.message:
             status = Status(status.code, f"preemption: {status.message}")
         return result, status
 
@@ -209,7 +210,7 @@ class DefaultPreemption:
         is_member = self._has_groups and handle.groups.key_of(pod.pod) is not None
         is_member = is_member and not handle.groups.options.waits_for_events
         self.executor.evict(Preemptor.of_pod(pod, is_member=is_member), node_name, victims)
-        return PostFilterResult(node_name, victims), SUCCESS
+        return PostFilterResult(node_name, victims), self._nominated
 
     def _newest(self, pod: PodInfo) -> PodInfo:
         """The pod as last delivered by the informer."""
@@ -237,8 +238,10 @@ class DefaultPreemption:
             handle.clock.now_ns(),
             self._filter_table.of_attempt(state, pod),
         )
-        is_default = self.rules is DEFAULT_RULES
-        evaluator = self._records.evaluator(inputs) if is_default else OneNode(inputs)
+        needs_every_call = (
+            self.rules is not DEFAULT_RULES or self._filter_table.has_other_followers(state)
+        )
+        evaluator = OneNode(inputs) if needs_every_call else self._records.evaluator(inputs)
         wanted = candidate_count(
             len(rows),
             self._args.min_candidate_nodes_percentage,

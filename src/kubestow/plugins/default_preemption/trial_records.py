@@ -4,7 +4,7 @@ Many preemptors have the same shape, and each of them changes one node. Where ev
 on the pod's shape and the node alone, so does the trial: its result is kept per shape and priority,
 and computed again only for nodes that changed.
 
-    stale rows       computed when a search reaches them      `one_node`, `many_nodes`
+    stale rows       computed when a search reaches them      `by_numbers`, `many_nodes`
     changed rows     a few are computed again at once         `by_numbers`
     kept rows        read
     nominated rows   computed for every pod, never kept: the pods nominated to a node are not part
@@ -23,7 +23,6 @@ from typing import Final
 import numpy as np
 
 from kubestow.api.disruption import BudgetTable
-from kubestow.api.importance import start_time_ns
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import (
     BoolArray,
@@ -35,16 +34,10 @@ from kubestow.arrays import (
     rows_at,
     rows_between,
 )
-from kubestow.cache.change_log import Depends
-from kubestow.cache.numbering import numbered_max
-from kubestow.cache.snapshot import Snapshot
-from kubestow.framework.faults import pass_on_exit
-from kubestow.framework.plugin import StatusCodes
-from kubestow.framework.reuse import Reads
-from kubestow.index.follow import Follower, Sources
 from kubestow.index.nodes import nodes_of
+from kubestow.plugins.default_preemption import trial_record
 from kubestow.plugins.default_preemption.by_numbers import ByNumbers
-from kubestow.plugins.default_preemption.candidates import CRITERIA, YOUNGEST, VictimsOf
+from kubestow.plugins.default_preemption.candidates import CRITERIA
 from kubestow.plugins.default_preemption.dry_run import (
     NO_NOMINATIONS,
     NO_VICTIMS,
@@ -52,16 +45,11 @@ from kubestow.plugins.default_preemption.dry_run import (
     TrialInputs,
     TrialResults,
 )
-from kubestow.plugins.default_preemption.evictable import (
-    ALL_STARTED,
-    NOT_STARTED,
-    unstarted_until,
-    unstarted_until_ns,
-)
 from kubestow.plugins.default_preemption.filter_runner import FilterFault, codes_of, status_numbers
 from kubestow.plugins.default_preemption.filters import TrialFilter, TrialFilters
 from kubestow.plugins.default_preemption.many_nodes import ManyNodes, nominated_by_row
 from kubestow.plugins.default_preemption.one_node import OneNode
+from kubestow.plugins.default_preemption.trial_record import TrialRecord
 
 # How many numbers all records together may hold: the code and the ranks of every node. A record
 # without its arrays takes as much memory as `_NUMBERS_PER_RECORD` numbers.
@@ -69,15 +57,11 @@ _NUMBERS_MAX: Final = 16_000_000
 _NUMBERS_PER_RECORD: Final = 2_000
 _RECORDS_MIN: Final = 4
 
-# Up to this many nodes, trying one after the other is faster.
-_FEW: Final = 8
-
 # How many candidates beyond those needed are computed, where no search went further before.
 _AHEAD: Final = 256
 
-# In place of the rank: the deciding victim has not started. It counts as started now, and the
-# current time differs for every pod.
-_STARTS_NOW: Final = -NOT_STARTED
+# How many nodes more than last time are tried together.
+_MARGIN: Final = 32
 
 
 class TrialRecords:
@@ -101,7 +85,10 @@ class TrialRecords:
         key = (pod.full_shape if filters.read_all_of_pod else pod.shape, pod.priority)
         record = self._records.get(key)
         if record is None or not record.is_valid(inputs):
+            latest = next(reversed(self._records.values()), None)
             record = self._records[key] = TrialRecord(inputs)
+            if latest is not None:
+                record.reach = latest.reach  # Most searches end near where the previous one did.
             self._drop_oldest(len(inputs.snapshot))
         else:
             self._records.move_to_end(key)
@@ -112,162 +99,6 @@ class TrialRecords:
         numbers = _NUMBERS_PER_RECORD + (CRITERIA + 1) * node_count
         while len(self._records) > max(_NUMBERS_MAX // numbers, _RECORDS_MIN):
             self._records.popitem(last=False)
-
-
-class TrialRecord(Follower):
-    """The result for every node, for pods of one shape and priority.
-
-    is_stale   bool[row]              the current node has no result yet
-    codes      int64[row]             0 where evicting helps, or the row is stale; else a number of
-                                      `statuses`
-    ranks      int64[criterion, row]  as in `candidates`, but for victims that have not started
-    by_numbers                        tries a single node again; None if filters read more
-    """
-
-    def __init__(self, inputs: TrialInputs) -> None:
-        super().__init__(inputs.snapshot.log, Depends.PODS)
-        self._snapshot: Snapshot = inputs.snapshot
-        self._filters = inputs.filters.reused_names
-        self._now_ns = inputs.now_ns
-        # Whether a filter failed on some node, rather than reject it.
-        self._has_faults = False
-        # Whether a second pod has used it.
-        self.is_in_use = False
-        # How far the last search went.
-        self.reach = 0
-        self.statuses = StatusCodes()
-        self.rows_moved(None)
-
-    def is_valid(self, inputs: TrialInputs) -> bool:
-        return (
-            inputs.filters.reused_names == self._filters
-            and inputs.snapshot is self._snapshot
-            # Error texts are unbounded, so a record that has some is dropped.
-            and not self._has_faults
-            # Reasons may contain changing values, such as a load or a date.
-            and len(self.statuses) <= self._statuses_max
-            # After a clock was set back, other pods are the ones that start in the future.
-            and inputs.now_ns >= self._now_ns
-        )
-
-    def prepare(self, now_ns: int) -> None:
-        """Apply what changed since the last search."""
-        self.is_in_use = True
-        self._now_ns = now_ns
-        self.catch_up()
-        if self._time_dependent:
-            self._forget(self._time_dependent)
-            self._time_dependent = []
-
-    def rows_moved(self, sources: Sources | None) -> None:
-        row_count = len(self._snapshot)
-        self._statuses_max = numbered_max(row_count)
-        self.by_numbers: ByNumbers | None = None
-        # Filters that pass every node; None until called, and when a Node has changed.
-        self._passing: frozenset[str] | None = None
-        # Rows whose outcome depends on the current time.
-        self._time_dependent: list[int] = []
-        self.is_stale = np.ones(row_count, np.bool_)
-        self.codes = np.zeros(row_count, np.int64)
-        self._ranks = np.zeros((CRITERIA, row_count), np.int64)
-        self._victims_of = np.empty(row_count, np.object_)
-
-    def nodes_changed(self, rows: Sequence[int]) -> None:
-        self._passing = self.by_numbers = None
-
-    def pods_changed(self, rows: Sequence[int]) -> None:
-        by_numbers = self.by_numbers
-        if by_numbers is None or len(rows) > _FEW:
-            self._forget(rows)
-            return
-        for row in set(rows):
-            if not self.is_stale[row]:
-                self._try_again(row, by_numbers)
-
-    def _try_again(self, row: int, by_numbers: ByNumbers) -> None:
-        info = self._snapshot.node_infos[row]
-        try:
-            found = by_numbers.try_node(row, info, self._now_ns)
-        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
-            pass_on_exit(error)
-            self._forget([row])  # The fault occurs again in the search, which reports it.
-            return
-        if isinstance(found, int):
-            self.codes[row] = found
-            self._has_faults |= found < 0
-        elif found.victims:
-            self.codes[row] = 0
-            self._ranks[:, row] = found.ranks(self._now_ns)
-            self._victims_of[row] = {row: found.victims}.__getitem__
-            starts = [start_time_ns(pod.pod, NOT_STARTED) for pod in info.pods]
-            self._note_starts(np.array([row]), np.array([unstarted_until_ns(starts)]))
-        else:
-            self._forget([row])  # An error, which the search reports.
-
-    def _forget(self, rows: Sequence[int]) -> None:
-        numbers = np.asarray(rows)
-        self.is_stale[numbers] = True
-        self.codes[numbers] = 0
-
-    def passing_everywhere(
-        self, inputs: TrialInputs, filters: Sequence[TrialFilter]
-    ) -> frozenset[str]:
-        """Those of the filters that pass all nodes, whatever pods are on them.
-
-        Most do; they need not be called again until a Node object changes.
-        """
-        if self._passing is None:
-            self._passing = frozenset(
-                trial_filter.name
-                for trial_filter in filters
-                if trial_filter.reads is Reads.NODE and _passes_everywhere(trial_filter, inputs)
-            )
-        return self._passing
-
-    def keep(self, rows: IntpArray, results: TrialResults) -> None:
-        """Keep the results of these rows, as of the last `prepare`."""
-        self.is_stale[rows] = False
-        self.codes[rows] = results.codes
-        self.note_faults(results.codes)
-        if results.ranks.shape[1] == 0:
-            return
-        candidates = rows[results.positions]
-        self._ranks[:, candidates] = results.ranks
-        self._victims_of[candidates] = results.victims_of
-        self._note_starts(candidates, unstarted_until(nodes_of(self._snapshot, candidates)))
-
-    def _note_starts(self, candidates: IntpArray, until_ns: IntArray) -> None:
-        """`until_ns` as in `unstarted_until`."""
-        now_ns, youngest = self._now_ns, self._ranks[YOUNGEST]
-        is_dependent = until_ns >= now_ns
-        if np.count_nonzero(is_dependent):
-            # Which of two pods counts as started first depends on the current time.
-            self._time_dependent += candidates[is_dependent].tolist()
-        is_now = (until_ns != ALL_STARTED) & ~is_dependent & (youngest[candidates] == -now_ns)
-        youngest[candidates[is_now]] = _STARTS_NOW
-
-    def note_faults(self, codes: IntArray) -> None:
-        self._has_faults |= bool(codes.min(initial=0) < 0)
-
-    def ranks(self, rows: IntpArray) -> IntArray:
-        """int64[criterion, row of these], as of the last `prepare`."""
-        ranks = self._ranks.take(rows, axis=1)
-        youngest = ranks[YOUNGEST]
-        np.putmask(youngest, youngest == _STARTS_NOW, -self._now_ns)
-        return ranks
-
-    def victims_of(self, row: int) -> Sequence[PodInfo]:
-        victims_of: VictimsOf | None = self._victims_of[row]
-        assert victims_of is not None, row
-        return victims_of(row)
-
-
-def _passes_everywhere(trial_filter: TrialFilter, inputs: TrialInputs) -> bool:
-    try:
-        codes = codes_of(trial_filter.plugin, inputs.state, inputs.pod, nodes_of(inputs.snapshot))
-    except FilterFault:
-        return False  # It is reported for the node on which it fails.
-    return codes is None or not codes.any()
 
 
 class RecordedTrials:
@@ -293,7 +124,7 @@ class RecordedTrials:
         results = TrialResults(
             record.codes[rows], fitting, found, record.ranks(found), record.victims_of
         )
-        return self._with_nominated(rows, results)
+        return results if self._nominated_rows is None else self._with_nominated(rows, results)
 
     def _fitting(self, rows: Rows, missing: int | None) -> IntpArray:
         """The positions of the first `missing` nodes that help, or all; none of them is stale."""
@@ -313,22 +144,31 @@ class RecordedTrials:
                 return fitting
             needed = rows_at(rows, fitting)
             needed = needed[record.is_stale[needed]]
-            ahead = rows_at(rows, possible[len(fitting) :][:_FEW])
-            if len(needed) > _FEW:
+            ahead = rows_at(rows, possible[len(fitting) :][: trial_record.FEW])
+            if len(needed) > trial_record.FEW:
                 self._try_many(rows, None if missing is None else len(needed))
             elif record.is_in_use and len(ahead) and record.is_stale[ahead].all():
                 # No earlier search went further: find candidates for the next pods as well.
                 self._try_many(rows, len(needed) + _AHEAD)
             else:
-                record.keep(
-                    needed, OneNode(self._reused_inputs(), self.statuses).evaluate(needed, None)
-                )
+                self._try_few(needed)
+
+    def _try_few(self, rows: IntpArray) -> None:
+        reused, record = self._reused_inputs(), self._record
+        if record.by_numbers is not None:
+            record.try_by_numbers(record.by_numbers, rows.tolist())
+            rows = rows[record.is_stale[rows]]
+        if len(rows):
+            record.keep(rows, OneNode(reused, self.statuses).evaluate(rows, None))
 
     def _try_many(self, rows: Rows, wanted: int | None) -> None:
         """Try stale nodes in their order until `wanted` of them help, or all."""
-        stale = rows_at(rows, self._record.is_stale[rows].nonzero()[0])
-        results = ManyNodes(self._reused_inputs(), self.statuses).evaluate(stale, wanted)
-        self._record.keep(stale[: len(results.codes)], results)
+        record = self._record
+        stale = record.is_stale[rows].nonzero()[0]
+        expected = int(np.searchsorted(stale, record.reach)) + _MARGIN
+        many_nodes = ManyNodes(self._reused_inputs(), self.statuses, expected)
+        results = many_nodes.evaluate(rows_at(rows, stale), wanted)
+        record.keep(rows_at(rows, stale[: len(results.codes)]), results)
 
     def _reused_inputs(self) -> TrialInputs:
         """The trial without what depends on the single pod: the same for all pods of the shape."""

@@ -155,9 +155,10 @@ class Bench:
         status = msgspec.structs.replace(
             pod.pod.status, nominated_node_name=result.nominated_node_name
         )
-        nominated = self.enqueue(msgspec.structs.replace(pod.pod, status=status))
-        self.nominator.add(nominated.pod)
-        return nominated
+        pod.update(msgspec.structs.replace(pod.pod, status=status))  # As the queue does.
+        self.objects.pods.put(pod.pod)
+        self.nominator.add(pod.pod)
+        return pod
 
     def _find(self, key: str) -> PodInfo | None:
         return self._waiting.get(key)
