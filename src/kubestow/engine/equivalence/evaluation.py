@@ -19,13 +19,11 @@ from kubestow.engine.equivalence.verdicts import (
 )
 from kubestow.engine.evaluation import PlainEvaluation
 from kubestow.errors import BudgetSpentError, SetAsideError
-from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, Rejections, decode_status
 from kubestow.framework.faults import pass_on_exit
 from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
 from kubestow.framework.reuse import Condition
 from kubestow.framework.runner import (
-    UNRESTRICTED,
     FilterError,
     PluginScores,
     PreFilterOutcome,
@@ -48,53 +46,31 @@ class Kept:
     """What is kept for a pod, and what is left to ask: the same for many pods in a row.
 
     skipped   the plugins that leave the pod alone
-    filters   the filters to ask; those that PreFilter of the attempt will leave out included
     """
 
-    __slots__ = (
-        "filters",
-        "frame",
-        "outcome",
-        "record",
-        "skip_filter",
-        "skip_score",
-        "skipped",
-        "steps",
-    )
+    __slots__ = ("frame", "record", "skipped", "steps")
 
     def __init__(self, frame: FrameRecord, record: Record | None, skipped: Skipped) -> None:
         self.frame = frame
         self.record = record
         self.skipped = skipped
-        self.steps = frame.asked(skipped, has_record=record is not None)
-        states = [frame.state] if record is None else [frame.state, record.state]
-        self.skip_filter = skipped.filter.union(*(state.skip_filter for state in states))
-        self.skip_score = skipped.score.union(*(state.skip_score for state in states))
-        self.filters = [step for step in self.steps.filter if step.name not in self.skip_filter]
-        self.outcome = UNRESTRICTED
-        if frame.restriction is not None:
-            plugin_name, restriction = frame.restriction
-            self.outcome = PreFilterOutcome(restriction.node_names, None, (plugin_name,))
+        self.steps = frame.asked(skipped, None if record is None else record.skipped)
 
     def is_of(self, frame: FrameRecord, record: Record | None, skipped: Skipped) -> bool:
         return self.frame is frame and self.record is record and self.skipped is skipped
 
-    def state(self) -> CycleState:
-        """The state of an attempt, with what the plugins of the frame and the record stored."""
-        stored = None if self.record is None else self.record.state
-        return self.frame.state.joined(stored, self.skip_filter, self.skip_score)
-
 
 class ReusingEvaluation:
     def __init__(self, kept: Kept, pod: PodInfo) -> None:
-        self._kept = kept
-        self._frame = kept.frame
-        self._record = kept.record
-        self._steps = kept.steps
+        self._frame = frame = kept.frame
+        self._record = record = kept.record
+        self._steps = steps = kept.steps
         self._is_fresh = False
         self._pod = pod
-        self.state = kept.state()
-        self._filters = kept.filters
+        # With what the plugins of the frame and the record stored.
+        self.state = frame.state.joined(None if record is None else record.state, *steps.skipped)
+        # Those that PreFilter of the attempt will leave out included.
+        self._filters = steps.filter
 
     def passing_share(self) -> float:
         frame, record = self._fresh()
@@ -203,7 +179,7 @@ class ReusingEvaluation:
             self._ask_pre_filter()
         if self._filters:
             self._filters = [step for step in self._filters if not self._holds(step.reuse.passes)]
-        return self._kept.outcome
+        return self._frame.outcome
 
     def _ask_pre_filter(self) -> None:
         state, nodes = self.state, nodes_of(self._frame.snapshot)

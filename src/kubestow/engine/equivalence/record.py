@@ -16,6 +16,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray, IntpArray, narrowed, put
 from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
+from kubestow.engine.equivalence.asked import Skipped
 from kubestow.engine.equivalence.frame_record import FrameRecord
 from kubestow.engine.equivalence.verdicts import (
     FallBackToPlain,
@@ -46,6 +47,7 @@ class Record(Follower):
     score            weighted scores without those that are normalised; not up to date while no
                      node fits
     rejected_count   how many nodes are rejected
+    skipped          the plugins that left themselves out
     frame            the frame whose pods have this record; None if frames share it
     is_spoilt        it has to be made again
     """
@@ -59,6 +61,7 @@ class Record(Follower):
         self.plan = frame.plan
         self.frame = None if frame.shares_record else frame
         self.state = state
+        self.skipped = Skipped(state.skip_filter, state.skip_score)
         self.is_spoilt = False
         self._snapshot = frame.snapshot
         self._pod = pod
