@@ -50,6 +50,8 @@ _encode: Final = msgspec.json.encode
 _nano: Final = attrgetter("nano")
 # From here on the conversion of a quantity may depend on how it was written (spec 01 §1.2).
 _NANO_LARGE: Final = 10**24
+# Sums of a thousand smaller ones are not large, either.
+_NANO_PLAIN: Final = _NANO_LARGE // 1000
 
 Amount = int | tuple[int, int | None]
 
@@ -68,15 +70,29 @@ class PodShape:
     """Interned in the same way. Keeps what is derived from it.
 
     accounted    what a pod of this shape takes from its node (spec 01 §3.2, view A)
+    is_plain     whether the numbers in `accounted` are those of the other views as well
     """
 
-    __slots__ = ("__weakref__", "_requests", "accounted", "amounts", "frame", "host_ports")
+    __slots__ = (
+        "__weakref__",
+        "_requests",
+        "accounted",
+        "amounts",
+        "frame",
+        "host_ports",
+        "is_plain",
+    )
 
     def __init__(self, frame: PodFrame, amounts: tuple[Amount, ...], pod: Pod) -> None:
         """`pod` is any pod of this shape."""
         self.frame: Final = frame
         self.amounts: Final = amounts
         self.accounted: Final = accounted_request(pod)
+        # Views differ in how they treat amounts below zero, and in the order of their sums, on
+        # which the conversion of large ones may depend.
+        self.is_plain: Final = request_lists(pod) is not None and all(
+            [type(amount) is int and 0 <= amount < _NANO_PLAIN for amount in amounts]
+        )
         self.host_ports: Final = host_ports(pod)
         self._requests: Hashable = None
 

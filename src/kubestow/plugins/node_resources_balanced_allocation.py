@@ -8,6 +8,8 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from kubestow.api.meta import ResourceList
+from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.requests import balance_request
 from kubestow.arrays import FloatArray, IntArray
@@ -48,28 +50,30 @@ class NodeResourcesBalancedAllocation:
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         request = self._request(pod)
-        if not request.amounts.any():
+        if request is None:
             return Status.skip()
         state.write(_PRE_SCORE, request)
         return None
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
-        request: ScoredRequest = state.get(_PRE_SCORE) or self._request(pod)
-        if not request.amounts.any():
-            return 0
-        return balance_scores(self._resources.loads(nodes, request))
+        request: ScoredRequest | None = state.get(_PRE_SCORE) or self._request(pod)
+        return 0 if request is None else balance_scores(self._resources.loads(nodes, request))
 
     def scored_request(self, state: CycleState) -> ScoredRequest:
         """What PreScore stored."""
         return state.read(_PRE_SCORE)
 
-    def _request(self, pod: PodInfo) -> ScoredRequest:
-        total = balance_request(
-            pod.pod,
+    def _request(self, pod: PodInfo) -> ScoredRequest | None:
+        """None if the pod requests nothing of what counts."""
+        amounts = self._resources.amounts_of(pod, self._view)
+        return self._resources.counting(amounts) if any(amounts) else None
+
+    def _view(self, pod: Pod) -> ResourceList:
+        return balance_request(
+            pod,
             use_pod_level=self._use_pod_level,
             use_pod_level_status=self._use_pod_level_status,
         )
-        return self._resources.request(total)
 
 
 def balance_scores(loads: Loads) -> IntArray | int:

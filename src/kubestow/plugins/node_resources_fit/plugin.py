@@ -97,8 +97,11 @@ class NodeResourcesFit:
         return state.read(_PRE_SCORE)
 
     def _request(self, pod: PodInfo) -> Resources:
+        shape = pod.shape
+        if shape.is_plain:
+            return shape.accounted.requested
         return filter_request(pod.pod, use_pod_level=self._use_pod_level)
 
     def _scored_request(self, pod: PodInfo) -> ScoredRequest:
         # Spec 05 §8.5: scoring ignores pod-level requests, whatever the gate.
-        return self._resources.request(score_request(pod.pod))
+        return self._resources.request_of(pod, score_request)

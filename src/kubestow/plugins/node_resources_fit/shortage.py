@@ -67,26 +67,27 @@ class FitRequest:
         ignored_groups: Collection[str] = (),
     ) -> "FitRequest":
         """No map of device classes means that devices serve no extended resources."""
-        amounts = {
-            CPU: resources.milli_cpu,
-            MEMORY: resources.memory,
-            EPHEMERAL_STORAGE: resources.ephemeral_storage,
-        }
+        amounts = (resources.milli_cpu, resources.memory, resources.ephemeral_storage)
         basics = [
-            Demand(name, amount, _BASIC_BITS[name]) for name, amount in amounts.items() if amount
+            Demand(name, amount, bit)
+            for (name, bit), amount in zip(_BASIC_BITS.items(), amounts, strict=True)
+            if amount
         ]
-        scalars = (
-            (name, amount)
-            for name, amount in sorted(resources.scalar.items())
-            if amount and not _is_ignored(name, ignored_resources, ignored_groups)
-        )
         others: list[Demand] = []
-        for bit, (name, amount) in enumerate(scalars, _FIRST_SCALAR_BIT):
-            by_devices = device_classes is not None and device_classes.class_of(name) is not None
-            others.append(Demand(name, amount, min(bit, _LAST_BIT), by_devices))
+        if resources.scalar:
+            scalars = (
+                (name, amount)
+                for name, amount in sorted(resources.scalar.items())
+                if amount and not _is_ignored(name, ignored_resources, ignored_groups)
+            )
+            for bit, (name, amount) in enumerate(scalars, _FIRST_SCALAR_BIT):
+                by_devices = (
+                    device_classes is not None and device_classes.class_of(name) is not None
+                )
+                others.append(Demand(name, amount, min(bit, _LAST_BIT), by_devices))
         return cls(
             (*basics, *others),
-            np.array([[amount or INT64_MIN] for amount in amounts.values()], np.int64),
+            np.array([[amount or INT64_MIN] for amount in amounts], np.int64),
             tuple(others),
         )
 
