@@ -1,7 +1,7 @@
 """What reused plugins read from Node objects alone, for pods of one frame.
 
-A frame (`api.pod_shape`) is a pod's spec less its amounts, so the answers hold for pods of every
-size. They are computed for all nodes once, then again only for Node objects that changed.
+A frame (`api.pod_shape`) is a pod's spec less resources, so the answers hold for pods that request
+anything. They are computed for all nodes once, then again only for Node objects that changed.
 
     failed_by, codes   the first of these filters to reject a node, and its code
     score              the sum of the weighted scores, without those that are normalised
@@ -143,7 +143,7 @@ class FrameRecord(Follower):
         nothing but requests."""
         if self.shares_record:
             return self._record_group, pod.shape.requests(pod.pod)
-        return self._record_group, self.plan.frame_of(pod), pod.shape.amounts
+        return self._record_group, pod.full_shape if self.plan.reads_all else pod.shape
 
     # --- which steps ---
 
