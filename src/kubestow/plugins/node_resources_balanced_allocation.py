@@ -59,6 +59,10 @@ class NodeResourcesBalancedAllocation:
         request: ScoredRequest | None = state.get(_PRE_SCORE) or self._request(pod)
         return 0 if request is None else balance_scores(self._resources.loads(nodes, request))
 
+    def score_of_many(self, amounts: IntArray, nodes: Nodes) -> IntArray:
+        """int64[pod, node]: the scores of several pods, for which cpu and memory count."""
+        return balance_scores_of_many(self._resources.loads_of_many(nodes, amounts))
+
     def scored_request(self, state: CycleState) -> ScoredRequest:
         """What PreScore stored."""
         return state.read(_PRE_SCORE)
@@ -92,14 +96,29 @@ def balance_scores(loads: Loads) -> IntArray | int:
     return scores
 
 
+def balance_scores_of_many(loads: Loads) -> IntArray:
+    """int64[pod, node]: the same for several pods, for which cpu and memory count."""
+    if np.count_nonzero(loads.allocatable) == loads.allocatable.size:
+        return np.asarray(_scores_of_group(loads))
+    allocatable, used, request, weight = loads
+    each = range(request.shape[1])
+    return np.stack(
+        [
+            balance_scores(Loads(allocatable[:, 0], used[:, 0], request[:, pod], weight[:, 0]))
+            for pod in each
+        ]
+    )
+
+
 def _scores_of_group(loads: Loads) -> IntArray | int:
     """The scores of nodes that have all these resources."""
     allocatable, used, request, _ = loads
     if len(allocatable) < 2:
         return HALF_SCORE + HALF_SCORE // 2  # One share alone is always even.
     # The shares with the pod and those without it.
-    shares: FloatArray = np.empty((2, *used.shape))
-    np.divide(used + request, allocatable, out=shares[0])
+    taken = used + request
+    shares: FloatArray = np.empty((2, *taken.shape))
+    np.divide(taken, allocatable, out=shares[0])
     np.divide(used, allocatable, out=shares[1])
     after, before = _evenness(np.minimum(shares, 1.0, out=shares))
     # Never negative, so that a shift halves it: evenness is 50..100.

@@ -1,10 +1,11 @@
 """Which plugins of a profile have their answers reused for a pod, by what they declare."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.engine.equivalence.asked import Skipped
-from kubestow.framework.profile import Profile
+from kubestow.engine.equivalence.batch import RecordBatches
+from kubestow.framework.profile import FilterStep, Profile, ScoreStep
 from kubestow.framework.reuse import NO_REUSE, PodReads, Reuse, reuse_of
 
 # What the answers of all `Reuse.unless` of a profile depend on besides the pod.
@@ -41,6 +42,7 @@ class ReusePlan:
             if reuse.concerns is not None
         ]
         self._skipped: dict[int, Skipped] = {}
+        self._batches: dict[tuple[str, ...], RecordBatches] = {}
         # Plugins that read the same objects may give the same function.
         versions = [reuse.version for reuse in declared.values() if reuse.version is not None]
         self._versions = list(dict.fromkeys(versions))
@@ -65,6 +67,14 @@ class ReusePlan:
             if unless(pod):
                 bits |= bit
         return bits
+
+    def batches(self, filters: Sequence[FilterStep], scores: Sequence[ScoreStep]) -> RecordBatches:
+        """Where records of these steps are computed together."""
+        key = *(step.name for step in filters), "", *(step.name for step in scores)
+        found = self._batches.get(key)
+        if found is None:
+            found = self._batches[key] = RecordBatches()
+        return found
 
     def skipped(self, pod: PodInfo) -> Skipped:
         """The plugins that leave this pod alone, of those that may: one object for each set."""

@@ -46,6 +46,9 @@ class Loads(NamedTuple):
     allocatable       int64[resource, node], 0 where the node lacks the resource: it is left out
     used              int64[resource, node], what the pods there request
     request, weight   int64[resource, 1]
+
+    For several pods, of which each requests the same resources, there is an axis for pods in the
+    middle: of length 1 but for `request`.
     """
 
     allocatable: IntArray
@@ -142,6 +145,17 @@ class ScoringResources:
         for place, name in enumerate(request.names):
             allocatable[place], used[place] = self._capacity(nodes, name)
         return Loads(allocatable, used, request.amounts, request.weights)
+
+    def loads_of_many(self, nodes: Nodes, amounts: IntArray) -> Loads:
+        """For several pods for which cpu and memory count: int64[2, pod, 1]."""
+        weight_of = dict(self._specs)
+        used = nodes.non_zero if self._use_non_zero else nodes.basic_requested[:2]
+        return Loads(
+            nodes.basic_allocatable[:2, np.newaxis],
+            used[:, np.newaxis],
+            amounts,
+            _column([weight_of[CPU], weight_of[MEMORY]])[:, np.newaxis],
+        )
 
     def _capacity(self, nodes: Nodes, name: str) -> tuple[IntArray | int, IntArray | int]:
         """What the nodes have of one resource, and how much of it is requested."""

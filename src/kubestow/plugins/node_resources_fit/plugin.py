@@ -92,6 +92,10 @@ class NodeResourcesFit:
             raise PluginError(f'error reading "{_PRE_FILTER}" from cycleState: not found')
         return request
 
+    def score_of_many(self, amounts: IntArray, nodes: Nodes) -> IntArray:
+        """int64[pod, node]: the scores of several pods, for which cpu and memory count."""
+        return self.strategy.score(self._resources.loads_of_many(nodes, amounts))
+
     def scored_request(self, state: CycleState) -> ScoredRequest:
         """What PreScore stored."""
         return state.read(_PRE_SCORE)

@@ -113,6 +113,24 @@ def shortages(request: FitRequest, nodes: Nodes) -> IntArray | None:
     return codes
 
 
+def shortages_of_many(basic: IntArray, nodes: Nodes) -> IntArray | None:
+    """int64[pod, node]: the same for several pods that request nothing but basic resources.
+
+    basic   int64[3, pod, 1], as in `FitRequest`
+    """
+    is_full = nodes.pod_count >= nodes.allowed_pods
+    allocatable = nodes.basic_allocatable
+    is_short = (allocatable - nodes.basic_requested)[:, np.newaxis] < basic
+    if not np.count_nonzero(is_full) and not np.count_nonzero(is_short):
+        return None
+    is_beyond = allocatable[:, np.newaxis] < basic
+    lacking = np.where(is_beyond, _BEYOND_CODES[:, :, np.newaxis], _BASIC_CODES[:, :, np.newaxis])
+    lacking *= is_short
+    codes: IntArray = np.bitwise_or.reduce(lacking, axis=0)
+    codes |= is_full * np.int64(TOO_MANY_PODS)
+    return codes
+
+
 def shortage_status(request: FitRequest, code: int) -> Status:
     """The status of a code."""
     reasons = ["Too many pods"] if code & TOO_MANY_PODS else []
