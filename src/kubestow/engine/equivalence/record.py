@@ -129,20 +129,17 @@ class Record(Follower):
         is_few = len(rows) <= _ROWS_FEW and self._has_row_forms
         if not is_few and are_most(rows, len(self.failed_by)):
             self._compute_all()
-        elif is_few or self._batches is None:
-            self._compute_changed(rows, is_few=is_few)
-        elif not self._batches.catch_up(self):
-            self._compute_changed(rows, is_few=False)
-            self._batches.join(self)
-
-    def _compute_changed(self, rows: "array[int]", *, is_few: bool) -> None:
-        if self.rejected_count == len(self.failed_by):
+        elif not is_few and self._batches is not None and self._batches.catch_up(self):
+            pass  # Its batch has computed them.
+        elif self.rejected_count == len(self.failed_by):
             self._recheck_rejected(rows, is_few=is_few)
         elif is_few:
             for row in rows:
                 self._compute_row(row)
         else:
             self._compute_rows(np.array(rows, np.intp))
+        if not is_few and self._batches is not None and self.batch is None:
+            self._batches.join(self)
 
     def leave_batch(self) -> None:
         """Have arrays of its own again."""

@@ -179,7 +179,8 @@ class Records:
         account = place.frame_account = self._frame_account(plan, pod)
         account.used_at = self._attempt
         saved = _FRAME_ROWS_PER_NODE * account.rows + _FRAME_OVERHEAD_ROWS
-        if not account.pays(saved, len(self._snapshot)):
+        # This attempt would pay, too; how many nodes it looks at is not known yet.
+        if not account.pays(saved, len(self._snapshot) - _FRAME_OVERHEAD_ROWS):
             return None
         return account.take(build_frame(plan, pod, self._snapshot, self._timer))
 
