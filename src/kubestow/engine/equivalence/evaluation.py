@@ -282,7 +282,8 @@ class ReusingEvaluation:
             else:
                 raw = score_of(step, state, self._pod, nodes)
                 scores = normalize_of(step, state, self._pod, raw)
-            total += checked(scores) * step.weight
+            checked(scores)
+            total += scores if step.weight == 1 else scores * step.weight
 
     def _parts(self, rows: Rows) -> tuple[PluginScores, ...]:
         """Every plugin's part, by asking all of them; none if one fails now."""

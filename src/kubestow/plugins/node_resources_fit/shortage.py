@@ -179,6 +179,10 @@ def _add_basic_shortages(codes: IntArray | None, basic: IntArray, nodes: Nodes) 
 def _add_shortage(
     codes: IntArray | None, demand: Demand, column: int, nodes: Nodes
 ) -> IntArray | None:
+    few = nodes.few_with(column) if demand.amount > 0 and not demand.by_devices else None
+    if few is not None:
+        lacking = _shortage_but_on(few, demand, len(nodes))
+        return lacking if codes is None else codes | lacking
     allocatable = nodes.allocatable(column)
     is_short: BoolArray = allocatable - nodes.requested(column) < demand.amount
     if demand.by_devices:
@@ -190,3 +194,14 @@ def _add_shortage(
     )
     lacking *= is_short
     return lacking if codes is None else codes | lacking
+
+
+def _shortage_but_on(few: list[tuple[int, int, int]], demand: Demand, count: int) -> IntArray:
+    """int64[node]: the codes where nodes have nothing of a resource, but for these few."""
+    lacking: IntArray = np.full(count, 1 << demand.bit | UNRESOLVABLE, np.int64)
+    for position, offered, requested in few:
+        if offered - requested >= demand.amount:
+            lacking[position] = 0
+        elif offered >= demand.amount:
+            lacking[position] = 1 << demand.bit
+    return lacking
