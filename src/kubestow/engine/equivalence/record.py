@@ -117,15 +117,13 @@ class Record(Follower):
 
     # --- following the snapshot ---
 
-    def catch_up(self) -> None:
-        if self.batch is not None:
-            self.read_with(self.batch)
-        super().catch_up()
-
     def rows_moved(self, sources: Sources | None) -> None:
         self._compute_all()
 
     def pods_changed(self, rows: "array[int]") -> None:
+        if self.batch is not None:
+            # Those that the batch has read are computed already.
+            rows = rows[max(self.batch.read_end - self.read_end, 0) :]
         is_few = len(rows) <= _ROWS_FEW and self._has_row_forms
         if not is_few and are_most(rows, len(self.failed_by)):
             self._compute_all()
