@@ -65,10 +65,12 @@ class ReusingEvaluation:
         self._frame = frame = kept.frame
         self._record = record = kept.record
         self._steps = steps = kept.steps
+        skipped = steps.skipped
         self._is_fresh = False
         self._pod = pod
         # With what the plugins of the frame and the record stored.
-        self.state = frame.state.joined(None if record is None else record.state, *steps.skipped)
+        stored = None if record is None else record.state
+        self.state = frame.state.joined(stored, skipped.filter, skipped.score)
         # Those that PreFilter of the attempt will leave out included.
         self._filters = steps.filter
 

@@ -124,20 +124,28 @@ class Record(Follower):
         if self.batch is not None:
             # Those that the batch has read are computed already.
             rows = rows[max(self.batch.read_end - self.read_end, 0) :]
-        is_few = len(rows) <= _ROWS_FEW and self._has_row_forms
-        if not is_few and are_most(rows, len(self.failed_by)):
-            self._compute_all()
-        elif not is_few and self._batches is not None and self._batches.catch_up(self):
-            pass  # Its batch has computed them.
+        if len(rows) > _ROWS_FEW or not self._has_row_forms:
+            self._compute_many(rows)
         elif self.rejected_count == len(self.failed_by):
-            self._recheck_rejected(rows, is_few=is_few)
-        elif is_few:
+            self._recheck_rejected(rows, is_few=True)
+        else:
             for row in rows:
                 self._compute_row(row)
+
+    def _compute_many(self, rows: "array[int]") -> None:
+        if are_most(rows, len(self.failed_by)):
+            self._compute_all()
+        elif self._batches is None:
+            self._compute_alone(rows)
+        elif not self._batches.catch_up(self):
+            self._compute_alone(rows)
+            self._batches.join(self)
+
+    def _compute_alone(self, rows: "array[int]") -> None:
+        if self.rejected_count == len(self.failed_by):
+            self._recheck_rejected(rows, is_few=False)
         else:
             self._compute_rows(np.array(rows, np.intp))
-        if not is_few and self._batches is not None and self.batch is None:
-            self._batches.join(self)
 
     def leave_batch(self) -> None:
         """Have arrays of its own again."""
