@@ -58,12 +58,16 @@ def test_which_claim_it_is_makes_no_difference() -> None:
     ("one", "other", "is_same"),
     [
         pytest.param({"cpu": "1"}, {"cpu": "2"}, True, id="another-amount"),
-        pytest.param({"cpu": "1"}, {"cpu": "0"}, False, id="nothing"),
-        pytest.param({"cpu": "1"}, {"memory": "1"}, False, id="another-resource"),
+        pytest.param({"cpu": "1"}, {"cpu": "0"}, True, id="nothing"),
+        pytest.param({"cpu": "1"}, {"memory": "1"}, True, id="another-resource"),
+        pytest.param({"cpu": "1"}, {"cpu": "1", "overhead": {"cpu": "1"}}, True, id="overhead"),
+        pytest.param({"cpu": "1"}, {"cpu": "1", "pod_requests": {"cpu": "1"}}, True, id="level"),
         pytest.param({"cpu": "1"}, {"cpu": "1", "image": "a"}, False, id="another-image"),
+        pytest.param({}, {"init_containers": [Container(name="i")]}, False, id="init-container"),
+        pytest.param({}, {"pvcs": ["claim"]}, False, id="storage"),
     ],
 )
-def test_pods_that_differ_in_amounts_have_one_frame(
+def test_pods_that_differ_in_resources_have_one_frame(
     one: dict[str, Any], other: dict[str, Any], is_same: bool
 ) -> None:
     first, second = shape_of(**one), shape_of(**other)
@@ -153,7 +157,6 @@ def custom_types(found: list[types.Type], seen: set[type]) -> set[type]:
 
 def test_shapes_are_freed_with_their_last_pod() -> None:
     shape = shape_of(cpu="1", image="only-here")
-    gone, frame = ref(shape), ref(shape.frame)
+    kept = [ref(shape), ref(shape.layout), ref(shape.frame)]
     del shape
-    assert gone() is None
-    assert frame() is None
+    assert [each() for each in kept] == [None, None, None]

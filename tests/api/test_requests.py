@@ -10,6 +10,7 @@ from kubestow.api import requests
 from kubestow.api.decode import convert
 from kubestow.api.meta import JsonObject, ResourceList
 from kubestow.api.pod import Pod
+from kubestow.api.pod_shape import PodShape
 from kubestow.api.quantity import parse_quantity
 from kubestow.api.requests import (
     accounted_request,
@@ -319,7 +320,7 @@ def test_a_total_is_a_fresh_list() -> None:
 
 resource_lists = st.dictionaries(
     st.sampled_from(["cpu", "memory", "example.com/gpu", "weird"]),
-    st.sampled_from(["0", "1", "100m", "100500u", "1Gi", "1n", "0.5", "9E", "8Ei"]),
+    st.sampled_from(["0", "1", "100m", "100500u", "1Gi", "1n", "0.5", "9E", "8Ei", "-1"]),
     max_size=3,
 )
 
@@ -408,6 +409,40 @@ def test_the_short_accounting_equals_the_formula(example: Pod) -> None:
     )
     assert short.requested == Resources.from_list(total)
     assert (short.non_zero_cpu, short.non_zero_memory) == cpu_and_memory(non_zero)
+
+
+@given(any_pod)
+def test_the_accounted_request_of_a_plain_shape_has_all_views(example: Pod) -> None:
+    shape = PodShape.of(example)
+    if not shape.is_plain:
+        return
+    accounted = shape.accounted
+    requested = accounted.requested
+    assert filter_request(example) == requested
+    non_zero = (accounted.non_zero_cpu, accounted.non_zero_memory)
+    for view, cpu_and_memory_of_it in (
+        (score_request(example), non_zero),
+        (balance_request(example), (requested.milli_cpu, requested.memory)),
+    ):
+        assert cpu_and_memory(view) == cpu_and_memory_of_it
+        assert request_value("example.com/gpu", view) == requested.scalar.get("example.com/gpu", 0)
+
+
+@pytest.mark.parametrize(
+    ("example", "is_plain"),
+    [
+        pytest.param(P1, True, id="two-containers"),
+        pytest.param(pod(container("gpu 1")), True, id="another-resource"),
+        pytest.param(P3, False, id="init-containers"),
+        pytest.param(P5, False, id="overhead"),
+        pytest.param(P6, False, id="pod-level"),
+        pytest.param(P7, False, id="resized"),
+        pytest.param(pod(container("cpu -1")), False, id="below-zero"),
+        pytest.param(pod(container("mem 9E")), False, id="large"),
+    ],
+)
+def test_plain_shapes(example: Pod, is_plain: bool) -> None:
+    assert PodShape.of(example).is_plain is is_plain
 
 
 # --- init containers: the work grows with their number, not with its square ---------------------

@@ -88,6 +88,32 @@ def test_an_unknown_resource_has_no_column(snapshot: Snapshot) -> None:
     assert nodes_of(snapshot).resource_column("example.com/unheard-of") is None
 
 
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        pytest.param(slice(None), [(1, 1, 1), (2, 2, 0), (3, 3, 0)], id="all"),
+        pytest.param(slice(1, 3), [(0, 1, 1), (1, 2, 0)], id="stretch"),
+        pytest.param(slice(0, 1), [], id="none"),
+        pytest.param(np.array([1]), None, id="array"),
+    ],
+)
+def test_few_nodes_with_a_resource(
+    snapshot: Snapshot, rows: Rows, expected: list[tuple[int, int, int]] | None
+) -> None:
+    nodes = nodes_of(snapshot, rows)
+    column = nodes.resource_column(GPU)
+    assert column is not None
+    few = nodes.few_with(column)
+    assert (few and sorted(few)) == expected
+
+
+def test_many_nodes_with_a_resource_are_not_listed() -> None:
+    nodes = nodes_of(make_snapshot([make_node(f"n{i}", allocatable={GPU: 1}) for i in range(30)]))
+    column = nodes.resource_column(GPU)
+    assert column is not None
+    assert nodes.few_with(column) is None
+
+
 def test_a_derived_array_is_computed_once_for_all_views(snapshot: Snapshot) -> None:
     asked: list[int] = []
 

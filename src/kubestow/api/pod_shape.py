@@ -1,9 +1,10 @@
 """What rules about one node read of a pod: equal values are one object, and share their answers.
 
-    frame      the spec less amounts of resources: containers, images, ports, node selector and
-               affinity, tolerations, and whether the pod mounts storage
+    frame      the spec less resources: containers, images, ports, node selector and affinity,
+               tolerations, and whether the pod mounts storage
+    layout     a frame with the names of the resources, in the order of the spec
     amounts    the quantities of the spec, in its order
-    shape      both together
+    shape      all together
     requests   what the containers request of each resource: less than a shape
 
 Pods of one controller have one shape, and so have pods of different controllers that ask for the
@@ -21,7 +22,7 @@ import msgspec
 
 from kubestow.api.decode import enc_hook
 from kubestow.api.owners import controller_of
-from kubestow.api.pod import Pod, PodSpec, is_storage
+from kubestow.api.pod import Container, Pod, PodSpec, ResourceRequirements, is_storage
 from kubestow.api.ports import host_ports
 from kubestow.api.quantity import Quantity
 from kubestow.api.requests import accounted_request, request_lists
@@ -46,10 +47,13 @@ _LEFT_OUT: Final = frozenset(
 _read_parts: Final = attrgetter(
     *(name for name in PodSpec.__struct_fields__ if name not in _LEFT_OUT)
 )
+_NO_RESOURCES: Final = ResourceRequirements()
 _encode: Final = msgspec.json.encode
 _nano: Final = attrgetter("nano")
 # From here on the conversion of a quantity may depend on how it was written (spec 01 §1.2).
 _NANO_LARGE: Final = 10**24
+# Sums of a thousand smaller ones are not large, either.
+_NANO_PLAIN: Final = _NANO_LARGE // 1000
 
 Amount = int | tuple[int, int | None]
 
@@ -64,19 +68,50 @@ class PodFrame:
         self.size_bytes: Final = size_bytes
 
 
+class PodLayout:
+    """Interned in the same way."""
+
+    __slots__ = ("__weakref__", "frame", "size_bytes")
+
+    def __init__(self, text: bytes, pod: Pod) -> None:
+        """`text` is of the spec; `pod` is any pod with this text."""
+        self.size_bytes: Final = len(text)
+        bare = _text_without_resources(pod)
+        frame = _FRAMES.get(bare)
+        if frame is None:
+            frame = _FRAMES[bare] = PodFrame(len(bare))
+        self.frame: Final = frame
+
+
 class PodShape:
     """Interned in the same way. Keeps what is derived from it.
 
     accounted    what a pod of this shape takes from its node (spec 01 §3.2, view A)
+    is_plain     whether the numbers in `accounted` are those of the other views as well
     """
 
-    __slots__ = ("__weakref__", "_requests", "accounted", "amounts", "frame", "host_ports")
+    __slots__ = (
+        "__weakref__",
+        "_requests",
+        "accounted",
+        "amounts",
+        "frame",
+        "host_ports",
+        "is_plain",
+        "layout",
+    )
 
-    def __init__(self, frame: PodFrame, amounts: tuple[Amount, ...], pod: Pod) -> None:
+    def __init__(self, layout: PodLayout, amounts: tuple[Amount, ...], pod: Pod) -> None:
         """`pod` is any pod of this shape."""
-        self.frame: Final = frame
+        self.layout: Final = layout
+        self.frame: Final = layout.frame
         self.amounts: Final = amounts
         self.accounted: Final = accounted_request(pod)
+        # Views differ in how they treat amounts below zero, and in the order of their sums, on
+        # which the conversion of large ones may depend.
+        self.is_plain: Final = request_lists(pod) is not None and all(
+            [type(amount) is int and 0 <= amount < _NANO_PLAIN for amount in amounts]
+        )
         self.host_ports: Final = host_ports(pod)
         self._requests: Hashable = None
 
@@ -91,12 +126,10 @@ class PodShape:
         """A new shape, or one with large amounts."""
         shape = _SHAPES.get((text, amounts))
         if shape is None:
-            # Some rules read whether a resource is requested at all.
-            key = text, tuple(map(bool, amounts))
-            frame = _FRAMES.get(key)
-            if frame is None:
-                frame = _FRAMES[key] = PodFrame(len(text))
-            shape = _SHAPES[text, amounts] = PodShape(frame, amounts, pod)
+            layout = _LAYOUTS.get(text)
+            if layout is None:
+                layout = _LAYOUTS[text] = PodLayout(text, pod)
+            shape = _SHAPES[text, amounts] = PodShape(layout, amounts, pod)
         return shape
 
     def requests(self, pod: Pod) -> Hashable:
@@ -108,7 +141,7 @@ class PodShape:
             lists = request_lists(pod)
             # Init containers, overhead and statuses count in other ways: such a shape is alone.
             self._requests = (
-                (self.frame, self.amounts)
+                (self.layout, self.amounts)
                 if lists is None
                 else tuple(
                     [
@@ -121,9 +154,8 @@ class PodShape:
 
 
 # Weak: where every pod asks for another amount, shapes have no bound.
-_FRAMES: Final[WeakValueDictionary[tuple[bytes, tuple[bool, ...]], PodFrame]] = (
-    WeakValueDictionary()
-)
+_FRAMES: Final[WeakValueDictionary[bytes, PodFrame]] = WeakValueDictionary()
+_LAYOUTS: Final[WeakValueDictionary[bytes, PodLayout]] = WeakValueDictionary()
 _SHAPES: Final[WeakValueDictionary[tuple[bytes, tuple[Amount, ...]], PodShape]] = (
     WeakValueDictionary()
 )
@@ -131,17 +163,10 @@ _SHAPES: Final[WeakValueDictionary[tuple[bytes, tuple[Amount, ...]], PodShape]] 
 
 def _text_and_quantities(pod: Pod) -> tuple[bytes, list[Quantity]]:
     """What is read of the pod without its quantities, and these in their order."""
-    spec, status = pod.spec, pod.status
-    node_affinity = spec.affinity and spec.affinity.node_affinity
-    volumes: object = ()
-    if spec.volumes:
-        # Image volumes are the only ones read without a claim or a disk. Which claims and disks a
-        # pod uses differs within one controller; that it uses some does not.
-        images = [volume.image for volume in spec.volumes if volume.image is not None]
-        volumes = images, any(map(is_storage, spec.volumes))
+    status = pod.status
     quantities: list[Quantity] = []
     # Quantities are all that needs a hook here. `append` takes one out and leaves a null.
-    text = _encode((*_read_parts(spec), node_affinity, volumes), enc_hook=quantities.append)
+    text = _encode(_parts(pod.spec), enc_hook=quantities.append)
     if status.container_statuses or status.init_container_statuses or status.resources:
         # Requests of a pod that is being resized are read from its status (spec 01 §3.3).
         text += _ENCODER.encode(
@@ -154,6 +179,35 @@ def _text_and_quantities(pod: Pod) -> tuple[bytes, list[Quantity]]:
             )
         )
     return text, quantities
+
+
+def _text_without_resources(pod: Pod) -> bytes:
+    """What rules read that are not about resources."""
+    spec = pod.spec
+    bare = msgspec.structs.replace(
+        spec,
+        containers=_without_resources(spec.containers),
+        init_containers=_without_resources(spec.init_containers),
+        overhead=None,
+        resources=None,
+    )
+    return _encode(_parts(bare))
+
+
+def _without_resources(containers: tuple[Container, ...]) -> tuple[Container, ...]:
+    return tuple([msgspec.structs.replace(each, resources=_NO_RESOURCES) for each in containers])
+
+
+def _parts(spec: PodSpec) -> tuple[object, ...]:
+    """What is read of a spec."""
+    node_affinity = spec.affinity and spec.affinity.node_affinity
+    volumes: object = ()
+    if spec.volumes:
+        # Image volumes are the only ones read without a claim or a disk. Which claims and disks a
+        # pod uses differs within one controller; that it uses some does not.
+        images = [volume.image for volume in spec.volumes if volume.image is not None]
+        volumes = images, any(map(is_storage, spec.volumes))
+    return (*_read_parts(spec), node_affinity, volumes)
 
 
 def _amount(quantity: Quantity) -> Amount:

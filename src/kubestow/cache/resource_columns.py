@@ -6,6 +6,8 @@ array is built when it is first read. The most recently read arrays are kept up 
 """
 
 from collections import OrderedDict
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -17,6 +19,7 @@ from kubestow.arrays import IntArray
 BASIC_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 # How many arrays of other resources are kept.
 LAID_OUT_MAX: Final = 64
+_NONE: Final[Mapping[int, int]] = MappingProxyType({})
 
 
 class ResourceIndex:
@@ -61,6 +64,10 @@ class ResourceColumns:
         else:
             self._laid_out.move_to_end(column)
         return array
+
+    def scattered(self, column: int) -> Mapping[int, int]:
+        """The non-zero amounts of a resource other than the basic ones, by row."""
+        return self._scattered.get(column, _NONE)
 
     def write(self, row: int, amounts: Resources) -> None:
         """Copy all amounts of one node."""

@@ -171,12 +171,17 @@ class Diagnosis:
         if self._failed_by is not None:
             parts = [self._entered()[0]]
         failed_by = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        # Mostly one filter rejects all of them. Counting all indexes takes several times longer.
-        last = int(failed_by[failed_by.argmax()])
+        # Mostly one filter rejects all of them. Counting all indexes takes longer.
+        last = int(failed_by.max())
         if np.count_nonzero(failed_by == last) == failed_count:
             return {last: failed_count}
-        counts: list[int] = np.bincount(failed_by[failed_by >= 0]).tolist()
-        return {filter_index: count for filter_index, count in enumerate(counts) if count}
+        # UNKNOWN, PASSED and the indexes become 0, 1, 2 and so on.
+        counts: list[int] = np.bincount(failed_by - UNKNOWN).tolist()
+        return {
+            filter_index: count
+            for filter_index, count in enumerate(counts, UNKNOWN)
+            if count and filter_index > PASSED
+        }
 
     def add_plugin_of(self, status: Status) -> None:
         if not status.plugin:

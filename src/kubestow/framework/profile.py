@@ -6,6 +6,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
+from kubestow.arrays import IntArray
 from kubestow.cache.node_info import NodeInfo
 from kubestow.config.profile import PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.errors import ConfigError
@@ -34,6 +35,7 @@ from kubestow.framework.plugin import (
     ScorePlugin,
 )
 from kubestow.framework.reuse import Reuse, reuse_of
+from kubestow.index.nodes import Nodes
 
 P = TypeVar("P")
 
@@ -66,11 +68,25 @@ RowFunction = Callable[[NodeInfo], int]
 class RowForm(NamedTuple):
     """A second form of a plugin's rule, for one node as plain numbers; equal in every answer.
 
-    `filter` and `score` get the plugin and the state of the attempt.
+    `filter` and `score` get the plugin and the state of the attempt; the other two get the plugin.
     """
 
     filter: Callable[[Any, CycleState], RowFunction] | None = None
     score: Callable[[Any, CycleState], RowFunction] | None = None
+    filter_many: "Callable[[Any], ManyForm] | None" = None
+    score_many: "Callable[[Any], ManyForm] | None" = None
+
+
+class ManyForm(NamedTuple):
+    """A third form of a rule, for several pods at once; equal in every answer.
+
+    numbers   what the rule reads of one pod, given the state of its attempt: the same number of
+              numbers for each pod; None if it reads more
+    answers   int64[pod, node]: codes or scores for int64[number, pod, 1]; None if all nodes pass
+    """
+
+    numbers: Callable[[CycleState], tuple[int, ...] | None]
+    answers: Callable[[IntArray, Nodes], IntArray | None]
 
 
 # By the plugin's class: a plugin of a user may have the same name.
@@ -84,6 +100,7 @@ class FilterStep(NamedTuple):
     plugin: FilterPlugin
     reuse: Reuse
     row_form: Callable[[CycleState], RowFunction] | None = None
+    many_form: ManyForm | None = None
 
 
 class ScoreStep(NamedTuple):
@@ -93,6 +110,7 @@ class ScoreStep(NamedTuple):
     weight: int
     reuse: Reuse
     row_form: Callable[[CycleState], RowFunction] | None = None
+    many_form: ManyForm | None = None
 
 
 class PlacementScoreStep(NamedTuple):
@@ -187,6 +205,7 @@ class Profile:
                 plugin,
                 reuse_of(plugin),
                 _bound(row_forms.get(type(plugin), _NO_ROW_FORM).filter, plugin),
+                _made(row_forms.get(type(plugin), _NO_ROW_FORM).filter_many, plugin),
             )
             for index, plugin in enumerate(self.filter)
         ]
@@ -200,6 +219,7 @@ class Profile:
                 self.weights[plugin_name(plugin)],
                 reuse_of(plugin),
                 _bound(row_forms.get(type(plugin), _NO_ROW_FORM).score, plugin),
+                _made(row_forms.get(type(plugin), _NO_ROW_FORM).score_many, plugin),
             )
             for plugin in self.score
         ]
@@ -232,6 +252,10 @@ def _bound(
     form: Callable[[Any, CycleState], RowFunction] | None, plugin: object
 ) -> Callable[[CycleState], RowFunction] | None:
     return None if form is None else partial(form, plugin)
+
+
+def _made(form: Callable[[Any], ManyForm] | None, plugin: object) -> ManyForm | None:
+    return None if form is None else form(plugin)
 
 
 # A function of the standard library, because it is called several times per pod.

@@ -33,8 +33,8 @@ class PodReads(IntEnum):
     """What of a pod decides an answer about it; never its name, its claims or its priority."""
 
     REQUESTS = 0  # nothing but what its containers request of each resource
-    SPEC = 1  # the spec less amounts of resources, pod affinity and spread constraints
-    AMOUNTS = 2  # also the amounts of resources
+    SPEC = 1  # the spec less resources, pod affinity and spread constraints
+    AMOUNTS = 2  # also the resources, names and amounts
     ALL = 3  # also labels, namespace, owner, and the rest of the spec
 
 
@@ -65,8 +65,8 @@ class Reuse(NamedTuple):
     concerns_filter   of these, the pods whose PreFilter does not skip the Filter; None: all
     concerns_score    of these, the pods whose PreScore does not skip the Score; None: all
     unless            pods whose answers are not reused: they depend on more than that and the node,
-                      such as claims. The result is kept for pods that are equal in what `pod` says
-                      until `version` changes
+                      such as claims. It reads no more than AMOUNTS, and its result is kept for pods
+                      that are equal in these until `version` changes
     version           differs from its last value whenever `unless` may answer differently; called
                       in every cycle
     ignores_pods      attempts in which the filter reads no pods although `filter` allows it

@@ -192,7 +192,7 @@ def run_filters(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes)
     codes = np.zeros(count, np.int64)
     # Positions of the nodes that passed so far; None while all did.
     passing: npt.NDArray[np.intp] | None = None
-    for index, name, plugin, reuse, _ in profile.filter_steps:
+    for index, name, plugin, reuse, *_ in profile.filter_steps:
         if name in state.skip_filter:
             continue
         if passing is not None and len(passing) == 0:

@@ -51,6 +51,22 @@ class Follower:
 
     # --- reading ---
 
+    @property
+    def read_end(self) -> int:
+        """How many changes have been read."""
+        return self._pod_end
+
+    def unread(self) -> "array[int] | None":
+        """The rows with changes yet to read; None if nodes were reordered, or they are not known
+        any more."""
+        log = self._log
+        return log.pods_since(self._pod_end) if self._epoch == log.epoch else None
+
+    def read_with(self, other: "Follower") -> None:
+        """The changes that `other` has read have been read for this one, too."""
+        if self._epoch == other._epoch and self._pod_end < other._pod_end:
+            self._pod_end = other._pod_end
+
     def catch_up(self) -> None:
         log = self._log
         if self._epoch != log.epoch or self._node_end != log.node_end:

@@ -6,7 +6,7 @@ simulation. It reads columns and answers with an array of the same length.
 """
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from kubestow.cache.resource_columns import BASIC_RESOURCES
 from kubestow.cache.snapshot import FrozenImages, Snapshot
 from kubestow.index.image_rows import ImageColumn, ImageRows
 from kubestow.index.tracked import LabelColumns, TrackedArrays
+
+# So many nodes with a resource are read one by one rather than as an array of all nodes.
+_FEW: Final = 16
 
 
 class Nodes:
@@ -59,6 +62,11 @@ class Nodes:
     def allocatable(self, column: int) -> IntArray:
         """int64[node]: what each node offers of one resource; 0 where it lacks it."""
         return self._columns.allocatable[column][self.rows]
+
+    def few_with(self, column: int) -> list[tuple[int, int, int]] | None:
+        """Which of the nodes offer a resource other than the basic ones, or have pods that request
+        it: their positions, and both amounts. None if there may be many of them."""
+        return None
 
     def non_zero_requested(self, column: int) -> IntArray:
         """int64[node]: cpu (0) or memory (1), with defaults for pods that request none."""
@@ -186,6 +194,20 @@ class SnapshotNodes(Nodes):
         if column < len(BASIC_RESOURCES):
             return self._picked()[ALLOCATABLE][column]
         return super().allocatable(column)
+
+    def few_with(self, column: int) -> list[tuple[int, int, int]] | None:
+        if not isinstance(self.rows, slice):
+            return None
+        shown = range(*self.rows.indices(len(self.snapshot.names)))
+        offered = self._columns.allocatable.scattered(column)
+        requested = self._columns.requested.scattered(column)
+        if len(offered) + len(requested) > _FEW:
+            return None
+        return [
+            (shown.index(row), offered.get(row, 0), requested.get(row, 0))
+            for row in offered.keys() | requested.keys()
+            if row in shown
+        ]
 
     def non_zero_requested(self, column: int) -> IntArray:
         return self._picked()[NON_ZERO][column]

@@ -8,6 +8,8 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from kubestow.api.meta import ResourceList
+from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.requests import balance_request
 from kubestow.arrays import FloatArray, IntArray
@@ -48,28 +50,34 @@ class NodeResourcesBalancedAllocation:
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
         request = self._request(pod)
-        if not request.amounts.any():
+        if request is None:
             return Status.skip()
         state.write(_PRE_SCORE, request)
         return None
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
-        request: ScoredRequest = state.get(_PRE_SCORE) or self._request(pod)
-        if not request.amounts.any():
-            return 0
-        return balance_scores(self._resources.loads(nodes, request))
+        request: ScoredRequest | None = state.get(_PRE_SCORE) or self._request(pod)
+        return 0 if request is None else balance_scores(self._resources.loads(nodes, request))
+
+    def score_of_many(self, amounts: IntArray, nodes: Nodes) -> IntArray:
+        """int64[pod, node]: the scores of several pods, for which cpu and memory count."""
+        return balance_scores_of_many(self._resources.loads_of_many(nodes, amounts))
 
     def scored_request(self, state: CycleState) -> ScoredRequest:
         """What PreScore stored."""
         return state.read(_PRE_SCORE)
 
-    def _request(self, pod: PodInfo) -> ScoredRequest:
-        total = balance_request(
-            pod.pod,
+    def _request(self, pod: PodInfo) -> ScoredRequest | None:
+        """None if the pod requests nothing of what counts."""
+        amounts = self._resources.amounts_of(pod, self._view)
+        return self._resources.counting(amounts) if any(amounts) else None
+
+    def _view(self, pod: Pod) -> ResourceList:
+        return balance_request(
+            pod,
             use_pod_level=self._use_pod_level,
             use_pod_level_status=self._use_pod_level_status,
         )
-        return self._resources.request(total)
 
 
 def balance_scores(loads: Loads) -> IntArray | int:
@@ -88,14 +96,29 @@ def balance_scores(loads: Loads) -> IntArray | int:
     return scores
 
 
+def balance_scores_of_many(loads: Loads) -> IntArray:
+    """int64[pod, node]: the same for several pods, for which cpu and memory count."""
+    if np.count_nonzero(loads.allocatable) == loads.allocatable.size:
+        return np.asarray(_scores_of_group(loads))
+    allocatable, used, request, weight = loads
+    each = range(request.shape[1])
+    return np.stack(
+        [
+            balance_scores(Loads(allocatable[:, 0], used[:, 0], request[:, pod], weight[:, 0]))
+            for pod in each
+        ]
+    )
+
+
 def _scores_of_group(loads: Loads) -> IntArray | int:
     """The scores of nodes that have all these resources."""
     allocatable, used, request, _ = loads
     if len(allocatable) < 2:
         return HALF_SCORE + HALF_SCORE // 2  # One share alone is always even.
     # The shares with the pod and those without it.
-    shares: FloatArray = np.empty((2, *used.shape))
-    np.divide(used + request, allocatable, out=shares[0])
+    taken = used + request
+    shares: FloatArray = np.empty((2, *taken.shape))
+    np.divide(taken, allocatable, out=shares[0])
     np.divide(used, allocatable, out=shares[1])
     after, before = _evenness(np.minimum(shares, 1.0, out=shares))
     # Never negative, so that a shift halves it: evenness is 50..100.

@@ -135,6 +135,7 @@ def test_everything_a_view_can_be_asked_for_has_its_place() -> None:
         *REFUSED,
         *REFUSED_CALLS,
         *AS_THEY_ARE,
+        "few_with",
         "subset",
         "tracked",
     }
@@ -149,6 +150,7 @@ def test_what_comes_from_node_objects_is_the_same() -> None:
     for name, arguments in PLAIN_CALLS.items():
         found, expected = getattr(view, name)(*arguments), getattr(plain, name)(*arguments)
         assert np.array_equal(found, expected), name
+    assert view.few_with(view.resource_column("x/gpu") or 0) is None
     numbers = view.tracked("rows", Depends.NODE, lambda nodes: np.arange(len(nodes)))
     assert numbers.tolist() == [0, 1]
     assert len(view) == 2

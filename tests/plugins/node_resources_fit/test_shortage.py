@@ -13,6 +13,7 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.plugin_args import NodeResourcesFitArgs
 from kubestow.framework.status import Status
+from kubestow.index import nodes as views
 from kubestow.index.nodes import SimulatedNode
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.testing import make_handle, make_node, make_pod, make_snapshot, run_filter
@@ -184,12 +185,14 @@ amounts = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 4))
     running=st.lists(st.tuples(st.integers(0, 4), amounts), max_size=6),
     wanted=amounts,
     ignored=st.sets(st.sampled_from([FOO, "hugepages-2Mi"])),
+    few=st.sampled_from([0, 4, 16]),
 )
 def test_arrays_equal_the_scalar_reading(
     offered: list[tuple[dict[str, int], int]],
     running: list[tuple[int, dict[str, int]]],
     wanted: dict[str, int],
     ignored: set[str],
+    few: int,
 ) -> None:
     nodes = [
         make_node(f"n{number}", cpu=None, memory=None, pods=pods, allocatable=offer)
@@ -214,4 +217,8 @@ def test_arrays_equal_the_scalar_reading(
                 is_unresolvable |= want > offers
         if reasons:
             expected[f"n{number}"] = UAU(*reasons) if is_unresolvable else U(*reasons)
-    assert run_filter(plugin, make_pod(requests=wanted), make_snapshot(nodes, pods)) == expected
+    with pytest.MonkeyPatch.context() as patch:
+        # Above this many, nodes that have a resource are read as an array.
+        patch.setattr(views, "_FEW", few)
+        found = run_filter(plugin, make_pod(requests=wanted), make_snapshot(nodes, pods))
+    assert found == expected

@@ -13,7 +13,9 @@ other pods are asked about the pods they concern, in every cycle.
                         the plugins that are not in them
     PassingNodes        the nodes that pass all filters, kept for pods in a row
     plan                which plugins of a profile are in a frame or record, by their declarations
-    row_forms           second forms of some rules for a single changed node, as plain numbers
+    batch               brings the records of many requests up to date in one step
+    row_forms           further forms of some rules: for a single changed node as plain numbers, and
+                        for several requests at once
 
 Where a plugin fails, the attempt is made again without any of this (`FallBackToPlain`), because
 which failure counts depends on the order of all plugins.

@@ -13,14 +13,21 @@ class Skipped(NamedTuple):
     filter: frozenset[str]
     score: frozenset[str]
 
+    def joined(self, other: "Skipped") -> "Skipped":
+        return Skipped(self.filter | other.filter, self.score | other.score)
+
 
 class AskedSteps(NamedTuple):
-    """The steps to run in an attempt, in the order of the profile."""
+    """The steps to run in an attempt, in the order of the profile.
+
+    `skipped` are all plugins that the attempt leaves out, whether asked or kept.
+    """
 
     pre_filter: list[tuple[str, PreFilterPlugin]]
     filter: list[FilterStep]
     pre_score: list[tuple[str, PreScorePlugin]]
     score: list[ScoreStep]
+    skipped: Skipped
 
 
 def asked_steps(
@@ -30,9 +37,11 @@ def asked_steps(
     is_filter_kept: Callable[[FilterStep], bool],
     is_score_kept: Callable[[ScoreStep], bool],
     skipped: Skipped,
+    prepared: Skipped,
 ) -> AskedSteps:
     """The steps of a profile less those that are kept. A prepared plugin has run its PreFilter and
-    PreScore; one that gives final scores needs no PreScore."""
+    PreScore, which left out `prepared`; one that gives final scores needs no PreScore."""
+    left_out = skipped.joined(prepared)
     scores = [
         step
         for step in profile.score_steps
@@ -48,7 +57,7 @@ def asked_steps(
         [
             step
             for step in profile.filter_steps
-            if step.name not in skipped.filter and not is_filter_kept(step)
+            if step.name not in left_out.filter and not is_filter_kept(step)
         ],
         [
             (name, plugin)
@@ -56,4 +65,5 @@ def asked_steps(
             if name not in skipped.score and name not in final and not is_prepared(name)
         ],
         scores,
+        left_out,
     )

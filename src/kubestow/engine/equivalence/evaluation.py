@@ -21,14 +21,12 @@ from kubestow.engine.equivalence.verdicts import (
 )
 from kubestow.engine.evaluation import PlainEvaluation
 from kubestow.errors import BudgetSpentError, SetAsideError
-from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, Rejections, decode_status
 from kubestow.framework.faults import pass_on_exit
 from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
 from kubestow.framework.profile import FilterStep
 from kubestow.framework.reuse import Condition, RowCodes
 from kubestow.framework.runner import (
-    UNRESTRICTED,
     FilterError,
     PluginScores,
     PreFilterOutcome,
@@ -51,56 +49,36 @@ class Kept:
     """What is kept for a pod, and what is left to ask: the same for many pods in a row.
 
     skipped   the plugins that leave the pod alone
-    filters   the filters to ask; those that PreFilter of the attempt will leave out included
     """
 
-    __slots__ = (
-        "filters",
-        "frame",
-        "outcome",
-        "passing",
-        "record",
-        "skip_filter",
-        "skip_score",
-        "skipped",
-        "steps",
-    )
+    __slots__ = ("frame", "passing", "record", "skipped", "steps")
 
     def __init__(self, frame: FrameRecord, record: Record | None, skipped: Skipped) -> None:
         self.frame = frame
         self.record = record
         self.skipped = skipped
-        self.steps = frame.asked(skipped, has_record=record is not None)
-        states = [frame.state] if record is None else [frame.state, record.state]
-        self.skip_filter = skipped.filter.union(*(state.skip_filter for state in states))
-        self.skip_score = skipped.score.union(*(state.skip_score for state in states))
-        self.filters = [step for step in self.steps.filter if step.name not in self.skip_filter]
+        self.steps = frame.asked(skipped, None if record is None else record.skipped)
         self.passing = PassingBook()
-        self.outcome = UNRESTRICTED
-        if frame.restriction is not None:
-            plugin_name, restriction = frame.restriction
-            self.outcome = PreFilterOutcome(restriction.node_names, None, (plugin_name,))
 
     def is_of(self, frame: FrameRecord, record: Record | None, skipped: Skipped) -> bool:
         return self.frame is frame and self.record is record and self.skipped is skipped
 
-    def state(self) -> CycleState:
-        """The state of an attempt, with what the plugins of the frame and the record stored."""
-        stored = None if self.record is None else self.record.state
-        return self.frame.state.joined(stored, self.skip_filter, self.skip_score)
-
 
 class ReusingEvaluation:
     def __init__(self, kept: Kept, pod: PodInfo) -> None:
-        self._kept = kept
-        self._frame = kept.frame
-        self._record = kept.record
-        self._steps = kept.steps
+        self._frame = frame = kept.frame
+        self._record = record = kept.record
+        self._steps = steps = kept.steps
+        skipped = steps.skipped
         self._is_fresh = False
         self._pod = pod
-        self.state = kept.state()
-        self._filters = kept.filters
+        # With what the plugins of the frame and the record stored.
+        stored = None if record is None else record.state
+        self.state = frame.state.joined(stored, skipped.filter, skipped.score)
+        # Those that PreFilter of the attempt will leave out included.
+        self._filters = steps.filter
         self._row_codes: Sequence[tuple[int, RowCodes]] = ()
+        self._passing = kept.passing
 
     def passing_share(self) -> float:
         frame, record = self._fresh()
@@ -110,7 +88,7 @@ class ReusingEvaluation:
 
     def note_search(self, found_count: int, evaluated_count: int) -> None:
         self._frame.seen_share = found_count / evaluated_count
-        self._kept.passing.searched(evaluated_count)
+        self._passing.searched(evaluated_count)
 
     def passes_everywhere(self) -> bool:
         if self._filters:
@@ -146,7 +124,7 @@ class ReusingEvaluation:
         self._row_codes = asked
         self._fresh()
         basis = tuple([(index, codes.basis) for index, codes in asked])
-        return self._kept.passing.find(basis, self._frame.snapshot, self)
+        return self._passing.find(basis, self._frame.snapshot, self)
 
     def _codes_of(self, step: FilterStep) -> RowCodes | None:
         row_codes = step.reuse.row_codes
@@ -249,7 +227,7 @@ class ReusingEvaluation:
             self._ask_pre_filter()
         if self._filters:
             self._filters = [step for step in self._filters if not self._holds(step.reuse.passes)]
-        return self._kept.outcome
+        return self._frame.outcome
 
     def _ask_pre_filter(self) -> None:
         state, nodes = self.state, nodes_of(self._frame.snapshot)
@@ -351,7 +329,8 @@ class ReusingEvaluation:
             else:
                 raw = score_of(step, state, self._pod, nodes)
                 scores = normalize_of(step, state, self._pod, raw)
-            total += checked(scores) * step.weight
+            checked(scores)
+            total += scores if step.weight == 1 else scores * step.weight
 
     def _parts(self, rows: Rows) -> tuple[PluginScores, ...]:
         """Every plugin's part, by asking all of them; none if one fails now."""

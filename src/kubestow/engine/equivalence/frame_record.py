@@ -1,7 +1,7 @@
 """What reused plugins read from Node objects alone, for pods of one frame.
 
-A frame (`api.pod_shape`) is a pod's spec less its amounts, so the answers hold for pods of every
-size. They are computed for all nodes once, then again only for Node objects that changed.
+A frame (`api.pod_shape`) is a pod's spec less resources, so the answers hold for pods that request
+anything. They are computed for all nodes once, then again only for Node objects that changed.
 
     failed_by, codes   the first of these filters to reject a node, and its code
     score              the sum of the weighted scores, without those that are normalised
@@ -35,7 +35,13 @@ from kubestow.framework.diagnosis import PASSED
 from kubestow.framework.plugin import Restriction
 from kubestow.framework.profile import FilterStep, ScoreStep
 from kubestow.framework.reuse import Reads
-from kubestow.framework.runner import Verdicts, normalize_of, score_of
+from kubestow.framework.runner import (
+    UNRESTRICTED,
+    PreFilterOutcome,
+    Verdicts,
+    normalize_of,
+    score_of,
+)
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.nodes import nodes_of
 from kubestow.index.tracked import are_most
@@ -45,7 +51,7 @@ class FrameRecord(Follower):
     """The answers, and the plugins' state of which they are part.
 
     state            what PreFilter and PreScore of the prepared plugins wrote
-    restriction      which of them left which nodes
+    outcome          what PreFilter comes to: which of them left which nodes
     rejected_count   how many nodes are rejected
     has_scores       whether `score` differs from 0 anywhere
     constant         what normalised scores that are the same for all nodes add to each
@@ -69,14 +75,17 @@ class FrameRecord(Follower):
         self.prepared = reused - plan.by_amounts
         self.snapshot = snapshot
         self.state = state
-        self.restriction = restriction
+        self.outcome = UNRESTRICTED
+        if restriction is not None:
+            plugin_name, left = restriction
+            self.outcome = PreFilterOutcome(left.node_names, None, (plugin_name,))
         self.has_failed = False
         self.seen_share = 1.0
         self._pod = pod
         self._node_count = len(snapshot)
         self._versions: Versions = plan.versions()
         self._has_many_statuses = False
-        self._asked: dict[tuple[Skipped, bool], AskedSteps] = {}
+        self._asked: dict[tuple[Skipped, Skipped | None], AskedSteps] = {}
         self._filters = [
             step
             for step in self.profile.filter_steps
@@ -134,7 +143,7 @@ class FrameRecord(Follower):
         nothing but requests."""
         if self.shares_record:
             return self._record_group, pod.shape.requests(pod.pod)
-        return self._record_group, self.plan.frame_of(pod), pod.shape.amounts
+        return self._record_group, pod.full_shape if self.plan.reads_all else pod.shape
 
     # --- which steps ---
 
@@ -151,17 +160,23 @@ class FrameRecord(Follower):
         # A normalised score that reads pods is asked for: any placed pod may change all of it.
         return step.name in self.reused and (step.normalizer is None or self._keeps_score(step))
 
-    def asked(self, skipped: Skipped, *, has_record: bool) -> AskedSteps:
-        """The steps of an attempt that has this frame, and maybe a record."""
-        key = skipped, has_record
+    def asked(self, skipped: Skipped, by_record: Skipped | None) -> AskedSteps:
+        """The steps of an attempt that has this frame.
+
+        `by_record` are the plugins that left themselves out of the record; None if there is none.
+        """
+        key = skipped, by_record
         found = self._asked.get(key)
         if found is None:
+            has_record = by_record is not None
+            prepared = Skipped(self.state.skip_filter, self.state.skip_score)
             found = self._asked[key] = asked_steps(
                 self.profile,
                 is_prepared=(self.reused if has_record else self.prepared).__contains__,
                 is_filter_kept=self._is_reused if has_record else self._keeps_filter,
                 is_score_kept=self._in_record if has_record else self._keeps_score,
                 skipped=skipped,
+                prepared=prepared if by_record is None else prepared.joined(by_record),
             )
         return found
 

@@ -52,11 +52,16 @@ class PassingNodes(Follower):
         super().__init__(snapshot.log, Depends.PODS)
         self._attempt = attempt
         self._read_all()
+        del self._attempt
 
     def refresh(self, attempt: Attempt) -> None:
         """Bring the list up to date with the verdicts of this attempt."""
         self._attempt = attempt
-        self.catch_up()
+        try:
+            self.catch_up()
+        finally:
+            # The attempt refers to the list: records that it refers to would not be freed at once.
+            del self._attempt
 
     @property
     def is_usable(self) -> bool:

@@ -1,10 +1,11 @@
 """Which plugins of a profile have their answers reused for a pod, by what they declare."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.engine.equivalence.asked import Skipped
-from kubestow.framework.profile import Profile
+from kubestow.engine.equivalence.batch import RecordBatches
+from kubestow.framework.profile import FilterStep, Profile, ScoreStep
 from kubestow.framework.reuse import NO_REUSE, PodReads, Reuse, reuse_of
 
 # What the answers of all `Reuse.unless` of a profile depend on besides the pod.
@@ -24,8 +25,13 @@ class ReusePlan:
         )
         self._names = _named(declared, lambda reuse: reuse.concerns is None)
         self.reads_all = any(reuse.pod is PodReads.ALL for reuse in declared.values())
-        self._conditions = [
-            (name, reuse.unless) for name, reuse in declared.items() if reuse.unless is not None
+        # The plugins that except the same pods have one bit.
+        excepting: dict[Callable[[PodInfo], bool], list[str]] = {}
+        for name, reuse in declared.items():
+            if reuse.unless is not None:
+                excepting.setdefault(reuse.unless, []).append(name)
+        self._exceptions = [
+            (1 << number, unless, names) for number, (unless, names) in enumerate(excepting.items())
         ]
         concerning = {name: reuse for name, reuse in declared.items() if reuse.concerns is not None}
         self._concerning = list(concerning)
@@ -36,23 +42,39 @@ class ReusePlan:
             if reuse.concerns is not None
         ]
         self._skipped: dict[int, Skipped] = {}
+        self._batches: dict[tuple[str, ...], RecordBatches] = {}
         # Plugins that read the same objects may give the same function.
         versions = [reuse.version for reuse in declared.values() if reuse.version is not None]
         self._versions = list(dict.fromkeys(versions))
 
     def frame_of(self, pod: PodInfo) -> Hashable:
-        """Equal for pods that get the same answers, amounts aside."""
-        return pod.full_shape if self.reads_all else pod.shape.frame
+        """Equal for pods that get the same answers, resources aside, from the same plugins."""
+        return pod.full_shape if self.reads_all else pod.shape.frame, self._excepting(pod)
 
     def versions(self) -> Versions:
-        """While these functions give the same values, so does `reused` for pods of one frame."""
+        """While these functions give the same values, so does `reused` for pods of one shape."""
         return [(version, version()) for version in self._versions]
 
     def reused(self, pod: PodInfo) -> frozenset[str]:
         """The plugins whose answers are reused for pods of this frame."""
-        return self._names.difference(
-            [name for name, is_excepted in self._conditions if is_excepted(pod)]
-        )
+        bits = self._excepting(pod)
+        return self._names.difference(*(names for bit, _, names in self._exceptions if bits & bit))
+
+    def _excepting(self, pod: PodInfo) -> int:
+        """The bits of the plugins that except this pod."""
+        bits = 0
+        for bit, unless, _ in self._exceptions:
+            if unless(pod):
+                bits |= bit
+        return bits
+
+    def batches(self, filters: Sequence[FilterStep], scores: Sequence[ScoreStep]) -> RecordBatches:
+        """Where records of these steps are computed together."""
+        key = *(step.name for step in filters), "", *(step.name for step in scores)
+        found = self._batches.get(key)
+        if found is None:
+            found = self._batches[key] = RecordBatches()
+        return found
 
     def skipped(self, pod: PodInfo) -> Skipped:
         """The plugins that leave this pod alone, of those that may: one object for each set."""

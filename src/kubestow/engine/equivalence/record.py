@@ -16,6 +16,8 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray, IntpArray, narrowed, put
 from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
+from kubestow.engine.equivalence.asked import Skipped
+from kubestow.engine.equivalence.batch import RecordBatch, RequestNumbers
 from kubestow.engine.equivalence.frame_record import FrameRecord
 from kubestow.engine.equivalence.verdicts import (
     FallBackToPlain,
@@ -46,6 +48,7 @@ class Record(Follower):
     score            weighted scores without those that are normalised; not up to date while no
                      node fits
     rejected_count   how many nodes are rejected
+    skipped          the plugins that left themselves out
     frame            the frame whose pods have this record; None if frames share it
     is_spoilt        it has to be made again
     """
@@ -59,20 +62,26 @@ class Record(Follower):
         self.plan = frame.plan
         self.frame = None if frame.shares_record else frame
         self.state = state
+        self.skipped = Skipped(state.skip_filter, state.skip_score)
         self.is_spoilt = False
-        self._snapshot = frame.snapshot
+        self.snapshot = frame.snapshot
         self._pod = pod
-        self._filters = [
-            step for step in frame.record_filters if step.name not in state.skip_filter
-        ]
-        self._scores = [step for step in frame.record_scores if step.name not in state.skip_score]
-        self._score_type = score_type(self._scores)
-        row_filters = [(step.filter_index, step.row_form) for step in self._filters]
-        row_scores = [(step.weight, step.row_form) for step in self._scores]
+        self.filters = [step for step in frame.record_filters if step.name not in state.skip_filter]
+        self.scores = [step for step in frame.record_scores if step.name not in state.skip_score]
+        self._score_type = score_type(self.scores)
+        row_filters = [(step.filter_index, step.row_form) for step in self.filters]
+        row_scores = [(step.weight, step.row_form) for step in self.scores]
         self._row_filters = [(index, form(state)) for index, form in row_filters if form]
         self._row_scores = [(weight, form(state)) for weight, form in row_scores if form]
         self._has_row_filters = len(self._row_filters) == len(row_filters)
         self._has_row_forms = self._has_row_filters and len(self._row_scores) == len(row_scores)
+        self.batch: RecordBatch | None = None
+        self.numbers = None
+        if self.frame is None and self._has_row_forms:
+            self.numbers = RequestNumbers.of(self.filters, self.scores, state)
+        self._batches = (
+            None if self.numbers is None else self.plan.batches(self.filters, self.scores)
+        )
         self._compute_all()
 
     def is_for(self, frame: FrameRecord) -> bool:
@@ -99,7 +108,7 @@ class Record(Follower):
         """
         if not self._has_row_filters:
             return None
-        info = self._snapshot.node_infos[row]
+        info = self.snapshot.node_infos[row]
         for index, code_of in self._row_filters:
             code = code_of(info)
             if code:
@@ -112,19 +121,53 @@ class Record(Follower):
         self._compute_all()
 
     def pods_changed(self, rows: "array[int]") -> None:
-        is_few = len(rows) <= _ROWS_FEW and self._has_row_forms
-        if not is_few and are_most(rows, len(self.failed_by)):
-            self._compute_all()
+        if self.batch is not None:
+            # Those that the batch has read are computed already.
+            rows = rows[max(self.batch.read_end - self.read_end, 0) :]
+        if len(rows) > _ROWS_FEW or not self._has_row_forms:
+            self._compute_many(rows)
         elif self.rejected_count == len(self.failed_by):
-            self._recheck_rejected(rows, is_few=is_few)
-        elif is_few:
+            self._recheck_rejected(rows, is_few=True)
+        else:
             for row in rows:
                 self._compute_row(row)
+
+    def _compute_many(self, rows: "array[int]") -> None:
+        if are_most(rows, len(self.failed_by)):
+            self._compute_all()
+        elif self._batches is None:
+            self._compute_alone(rows)
+        elif not self._batches.catch_up(self):
+            self._compute_alone(rows)
+            self._batches.join(self)
+
+    def _compute_alone(self, rows: "array[int]") -> None:
+        if self.rejected_count == len(self.failed_by):
+            self._recheck_rejected(rows, is_few=False)
         else:
             self._compute_rows(np.array(rows, np.intp))
 
+    def leave_batch(self) -> None:
+        """Have arrays of its own again."""
+        if self.batch is None:
+            return
+        self.read_with(self.batch)
+        self.batch = None
+        self.failed_by = self.failed_by.copy()
+        self.codes = self.codes.copy()
+        self.score = self.score.copy()
+
+    def verdicts_changed(self, more: int) -> None:
+        """Its batch entered verdicts that reject so many nodes more than those before."""
+        had_none = self.rejected_count == len(self.failed_by)
+        self._has_found_rejections = False
+        self.rejected_count += more
+        if had_none and more:
+            self._compute_all()
+
     def _compute_all(self) -> None:
-        nodes = nodes_of(self._snapshot)
+        self.batch = None
+        nodes = nodes_of(self.snapshot)
         failed_by, codes = self._verdicts(nodes) or all_passing(len(nodes))
         self.failed_by = failed_by.astype(index_type(self.plan.profile))
         self.codes = narrowed(codes)
@@ -132,7 +175,7 @@ class Record(Follower):
         self._count()
 
     def _compute_rows(self, rows: IntpArray) -> None:
-        nodes = nodes_of(self._snapshot, rows)
+        nodes = nodes_of(self.snapshot, rows)
         self._enter_verdicts(rows, self._verdicts(nodes))
         self.score[rows] = self._score(nodes)
 
@@ -154,16 +197,16 @@ class Record(Follower):
         """No node fitted before. Usually none does now, and then no scores are needed."""
         if is_few:
             for row in set(rows):
-                self._enter_verdict(row, self._snapshot.node_infos[row])
+                self._enter_verdict(row, self.snapshot.node_infos[row])
         else:
             changed = np.array(rows, np.intp)
-            self._enter_verdicts(changed, self._verdicts(nodes_of(self._snapshot, changed)))
+            self._enter_verdicts(changed, self._verdicts(nodes_of(self.snapshot, changed)))
         if self.rejected_count < len(self.failed_by):
             self._compute_all()
 
     def _compute_row(self, row: int) -> None:
         """One node changed, as after every placed pod: plain numbers are fastest."""
-        info = self._snapshot.node_infos[row]
+        info = self.snapshot.node_infos[row]
         self._enter_verdict(row, info)
         score = 0
         for weight, score_of_row in self._row_scores:
@@ -191,14 +234,15 @@ class Record(Follower):
         try:
             self.codes[row] = code
         except OverflowError:
+            self.leave_batch()
             self.codes = put(self.codes, np.array([row]), np.array([code]))
 
     def _verdicts(self, nodes: Nodes) -> Verdicts | None:
-        verdicts = find_verdicts(self._filters, nodes, self.state, self._pod)
-        self.is_spoilt = has_many_statuses(self.state, len(self._snapshot))
+        verdicts = find_verdicts(self.filters, nodes, self.state, self._pod)
+        self.is_spoilt = has_many_statuses(self.state, len(self.snapshot))
         return verdicts
 
     def _score(self, nodes: Nodes) -> IntArray:
         score = np.zeros(len(nodes), np.int64)
-        add_scores(score, self._scores, nodes, self.state, self._pod)
+        add_scores(score, self.scores, nodes, self.state, self._pod)
         return score

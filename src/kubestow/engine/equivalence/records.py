@@ -159,11 +159,14 @@ class Records:
     def _place(self, profile: Profile, pod: PodInfo) -> _Place | None:
         """Where to find what is kept for the pod; None if nothing is to be kept."""
         shape = pod.shape
-        if shape.frame.size_bytes > _LARGE_BYTES:
+        if shape.layout.size_bytes > _LARGE_BYTES:
             return None
         plan = self._plan(profile)
-        key = profile.name, plan.frame_of(pod)
-        return _Place(plan, shape, self._account(self._frames, key, FRAME_NODE_BYTES))
+        return _Place(plan, shape, self._frame_account(plan, pod))
+
+    def _frame_account(self, plan: ReusePlan, pod: PodInfo) -> Account[FrameRecord]:
+        key = plan.profile.name, plan.frame_of(pod)
+        return self._account(self._frames, key, FRAME_NODE_BYTES)
 
     def _frame(self, place: _Place, pod: PodInfo) -> FrameRecord | None:
         account, plan = place.frame_account, place.plan
@@ -172,8 +175,12 @@ class Records:
         if frame is not None and frame.plan is plan and frame.is_valid(pod):
             return frame
         account.kept = place.record_account = None
+        # The place may be of before a plugin excepted the pod, or stopped to.
+        account = place.frame_account = self._frame_account(plan, pod)
+        account.used_at = self._attempt
         saved = _FRAME_ROWS_PER_NODE * account.rows + _FRAME_OVERHEAD_ROWS
-        if not account.pays(saved, len(self._snapshot)):
+        # This attempt would pay, too; how many nodes it looks at is not known yet.
+        if not account.pays(saved, len(self._snapshot) - _FRAME_OVERHEAD_ROWS):
             return None
         return account.take(build_frame(plan, pod, self._snapshot, self._timer))
 

@@ -3,20 +3,30 @@
 Not here: the score of a load (the plugins), the request of a pod (`api.requests`).
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.meta import ResourceList
-from kubestow.api.requests import request_value
+from kubestow.api.pod import Pod
+from kubestow.api.pod_info import PodInfo
+from kubestow.api.requests import AccountedRequest, request_value
 from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_scalar
 from kubestow.arrays import IntArray
 from kubestow.cache import columns
 from kubestow.config.plugin_args import CPU_AND_MEMORY, ResourceSpec
 from kubestow.index.devices.counts import DeviceCounts
 from kubestow.index.nodes import Nodes
+
+# Fields of `AccountedRequest`: as requested, and with defaults for what is not requested.
+_FIELDS: Final = {
+    CPU: ("requested.milli_cpu", "non_zero_cpu"),
+    MEMORY: ("requested.memory", "non_zero_memory"),
+    EPHEMERAL_STORAGE: ("requested.ephemeral_storage", "requested.ephemeral_storage"),
+}
 
 
 class ScoredRequest(NamedTuple):
@@ -36,6 +46,9 @@ class Loads(NamedTuple):
     allocatable       int64[resource, node], 0 where the node lacks the resource: it is left out
     used              int64[resource, node], what the pods there request
     request, weight   int64[resource, 1]
+
+    For several pods, of which each requests the same resources, there is an axis for pods in the
+    middle: of length 1 but for `request`.
     """
 
     allocatable: IntArray
@@ -72,13 +85,34 @@ class ScoringResources:
         self._devices = devices
         self._specs = tuple((spec.name, spec.weight or 1) for spec in specs or CPU_AND_MEMORY)
         self._use_non_zero = use_non_zero
+        names = tuple(name for name, _ in self._specs)
+        # None if one of them is no part of the accounted request.
+        self._readers = (
+            [_reader(name, use_non_zero=use_non_zero) for name in names]
+            if all(name in _FIELDS or is_scalar(name) for name in names)
+            else None
+        )
+        # Names and weights, if they are the same for every pod.
+        weights = [weight for _, weight in self._specs]
+        self._always = None if any(map(is_scalar, names)) else (names, _column(weights))
 
     def __len__(self) -> int:
         return len(self._specs)
 
-    def request(self, total: ResourceList) -> ScoredRequest:
-        """What a pod with this total requests."""
-        return self.counting(self.amounts(total))
+    def request_of(self, pod: PodInfo, view: Callable[[Pod], ResourceList]) -> ScoredRequest:
+        """The resources that count for the pod; `view` as in `amounts_of`."""
+        return self.counting(self.amounts_of(pod, view))
+
+    def amounts_of(self, pod: PodInfo, view: Callable[[Pod], ResourceList]) -> list[int]:
+        """What the pod requests of each configured resource.
+
+        `view` has the defaults of `api.requests` if and only if `use_non_zero` is set.
+        """
+        shape = pod.shape
+        if self._readers is None or not shape.is_plain:
+            return self.amounts(view(pod.pod))
+        accounted = shape.accounted
+        return [read(accounted) for read in self._readers]
 
     def amounts(self, total: ResourceList) -> list[int]:
         """What a pod with this total requests of each configured resource."""
@@ -86,6 +120,9 @@ class ScoringResources:
 
     def counting(self, amounts: Sequence[int]) -> ScoredRequest:
         """The resources that count for a request of these amounts."""
+        if self._always is not None:
+            names, weights = self._always
+            return ScoredRequest(names, _column(amounts), weights)
         counting = [
             (name, amount, weight)
             for (name, weight), amount in zip(self._specs, amounts, strict=True)
@@ -93,9 +130,9 @@ class ScoringResources:
             if amount != 0 or not is_scalar(name)
         ]
         return ScoredRequest(
-            tuple(name for name, _, _ in counting),
-            np.array([amount for _, amount, _ in counting], np.int64)[:, np.newaxis],
-            np.array([weight for _, _, weight in counting], np.int64)[:, np.newaxis],
+            tuple([name for name, _, _ in counting]),
+            _column([amount for _, amount, _ in counting]),
+            _column([weight for _, _, weight in counting]),
         )
 
     def loads(self, nodes: Nodes, request: ScoredRequest) -> Loads:
@@ -108,6 +145,17 @@ class ScoringResources:
         for place, name in enumerate(request.names):
             allocatable[place], used[place] = self._capacity(nodes, name)
         return Loads(allocatable, used, request.amounts, request.weights)
+
+    def loads_of_many(self, nodes: Nodes, amounts: IntArray) -> Loads:
+        """For several pods for which cpu and memory count: int64[2, pod, 1]."""
+        weight_of = dict(self._specs)
+        used = nodes.non_zero if self._use_non_zero else nodes.basic_requested[:2]
+        return Loads(
+            nodes.basic_allocatable[:2, np.newaxis],
+            used[:, np.newaxis],
+            amounts,
+            _column([weight_of[CPU], weight_of[MEMORY]])[:, np.newaxis],
+        )
 
     def _capacity(self, nodes: Nodes, name: str) -> tuple[IntArray | int, IntArray | int]:
         """What the nodes have of one resource, and how much of it is requested."""
@@ -138,3 +186,15 @@ def scalar_capacity(
         np.where(is_published, published[0], counted[0]),
         np.where(is_published, published[1], counted[1]),
     )
+
+
+def _reader(name: str, *, use_non_zero: bool) -> Callable[[AccountedRequest], int]:
+    fields = _FIELDS.get(name)
+    if fields is not None:
+        return attrgetter(fields[use_non_zero])
+    return lambda accounted: accounted.requested.scalar.get(name, 0)
+
+
+def _column(values: Sequence[int]) -> IntArray:
+    """int64[value, 1]"""
+    return np.array(values, np.int64)[:, np.newaxis]

@@ -138,6 +138,9 @@ class ReducedNodes(SnapshotNodes):
                 ]
         return basic
 
+    def few_with(self, column: int) -> list[tuple[int, int, int]] | None:
+        return None  # The snapshot has the pods that are taken away.
+
     def requested(self, column: int) -> IntArray:
         if column < BASIC_COUNT:
             return self.basic_requested[column]

@@ -92,13 +92,20 @@ class NodeResourcesFit:
             raise PluginError(f'error reading "{_PRE_FILTER}" from cycleState: not found')
         return request
 
+    def score_of_many(self, amounts: IntArray, nodes: Nodes) -> IntArray:
+        """int64[pod, node]: the scores of several pods, for which cpu and memory count."""
+        return self.strategy.score(self._resources.loads_of_many(nodes, amounts))
+
     def scored_request(self, state: CycleState) -> ScoredRequest:
         """What PreScore stored."""
         return state.read(_PRE_SCORE)
 
     def _request(self, pod: PodInfo) -> Resources:
+        shape = pod.shape
+        if shape.is_plain:
+            return shape.accounted.requested
         return filter_request(pod.pod, use_pod_level=self._use_pod_level)
 
     def _scored_request(self, pod: PodInfo) -> ScoredRequest:
         # Spec 05 §8.5: scoring ignores pod-level requests, whatever the gate.
-        return self._resources.request(score_request(pod.pod))
+        return self._resources.request_of(pod, score_request)

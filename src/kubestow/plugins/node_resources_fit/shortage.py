@@ -67,26 +67,27 @@ class FitRequest:
         ignored_groups: Collection[str] = (),
     ) -> "FitRequest":
         """No map of device classes means that devices serve no extended resources."""
-        amounts = {
-            CPU: resources.milli_cpu,
-            MEMORY: resources.memory,
-            EPHEMERAL_STORAGE: resources.ephemeral_storage,
-        }
+        amounts = (resources.milli_cpu, resources.memory, resources.ephemeral_storage)
         basics = [
-            Demand(name, amount, _BASIC_BITS[name]) for name, amount in amounts.items() if amount
+            Demand(name, amount, bit)
+            for (name, bit), amount in zip(_BASIC_BITS.items(), amounts, strict=True)
+            if amount
         ]
-        scalars = (
-            (name, amount)
-            for name, amount in sorted(resources.scalar.items())
-            if amount and not _is_ignored(name, ignored_resources, ignored_groups)
-        )
         others: list[Demand] = []
-        for bit, (name, amount) in enumerate(scalars, _FIRST_SCALAR_BIT):
-            by_devices = device_classes is not None and device_classes.class_of(name) is not None
-            others.append(Demand(name, amount, min(bit, _LAST_BIT), by_devices))
+        if resources.scalar:
+            scalars = (
+                (name, amount)
+                for name, amount in sorted(resources.scalar.items())
+                if amount and not _is_ignored(name, ignored_resources, ignored_groups)
+            )
+            for bit, (name, amount) in enumerate(scalars, _FIRST_SCALAR_BIT):
+                by_devices = (
+                    device_classes is not None and device_classes.class_of(name) is not None
+                )
+                others.append(Demand(name, amount, min(bit, _LAST_BIT), by_devices))
         return cls(
             (*basics, *others),
-            np.array([[amount or INT64_MIN] for amount in amounts.values()], np.int64),
+            np.array([[amount or INT64_MIN] for amount in amounts], np.int64),
             tuple(others),
         )
 
@@ -109,6 +110,24 @@ def shortages(request: FitRequest, nodes: Nodes) -> IntArray | None:
             lacking |= 1 << demand.bit | UNRESOLVABLE
     if lacking:
         codes = np.full(len(nodes), lacking, np.int64) if codes is None else codes | lacking
+    return codes
+
+
+def shortages_of_many(basic: IntArray, nodes: Nodes) -> IntArray | None:
+    """int64[pod, node]: the same for several pods that request nothing but basic resources.
+
+    basic   int64[3, pod, 1], as in `FitRequest`
+    """
+    is_full = nodes.pod_count >= nodes.allowed_pods
+    allocatable = nodes.basic_allocatable
+    is_short = (allocatable - nodes.basic_requested)[:, np.newaxis] < basic
+    if not np.count_nonzero(is_full) and not np.count_nonzero(is_short):
+        return None
+    is_beyond = allocatable[:, np.newaxis] < basic
+    lacking = np.where(is_beyond, _BEYOND_CODES[:, :, np.newaxis], _BASIC_CODES[:, :, np.newaxis])
+    lacking *= is_short
+    codes: IntArray = np.bitwise_or.reduce(lacking, axis=0)
+    codes |= is_full * np.int64(TOO_MANY_PODS)
     return codes
 
 
@@ -160,6 +179,10 @@ def _add_basic_shortages(codes: IntArray | None, basic: IntArray, nodes: Nodes) 
 def _add_shortage(
     codes: IntArray | None, demand: Demand, column: int, nodes: Nodes
 ) -> IntArray | None:
+    few = nodes.few_with(column) if demand.amount > 0 and not demand.by_devices else None
+    if few is not None:
+        lacking = _shortage_but_on(few, demand, len(nodes))
+        return lacking if codes is None else codes | lacking
     allocatable = nodes.allocatable(column)
     is_short: BoolArray = allocatable - nodes.requested(column) < demand.amount
     if demand.by_devices:
@@ -171,3 +194,14 @@ def _add_shortage(
     )
     lacking *= is_short
     return lacking if codes is None else codes | lacking
+
+
+def _shortage_but_on(few: list[tuple[int, int, int]], demand: Demand, count: int) -> IntArray:
+    """int64[node]: the codes where nodes have nothing of a resource, but for these few."""
+    lacking: IntArray = np.full(count, 1 << demand.bit | UNRESOLVABLE, np.int64)
+    for position, offered, requested in few:
+        if offered - requested >= demand.amount:
+            lacking[position] = 0
+        elif offered >= demand.amount:
+            lacking[position] = 1 << demand.bit
+    return lacking

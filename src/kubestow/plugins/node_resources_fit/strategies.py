@@ -41,8 +41,8 @@ def strategy_of(args: ScoringStrategy) -> Strategy:
 
 def least_allocated(loads: Loads) -> IntArray:
     """int64[node] in 0..100: the share of each resource that would stay free, weighted."""
-    free = loads.allocatable - loads.used
-    free -= loads.request
+    free = loads.allocatable - loads.request
+    free -= loads.used
     return _truncated_mean(np.maximum(free, 0, out=free), loads)
 
 

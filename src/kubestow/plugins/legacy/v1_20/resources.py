@@ -23,7 +23,7 @@ from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.plugins._shared.curve import MAX_UTILIZATION, UtilizationCurve
-from kubestow.plugins._shared.scoring_resources import Loads, ScoredRequest, ScoringResources
+from kubestow.plugins._shared.scoring_resources import Loads, ScoringResources
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.plugins.node_resources_fit.shortage import (
     Demand,
@@ -74,8 +74,7 @@ class _LoadScore:
         self._resources = ScoringResources((), use_non_zero=True)
 
     def _loads(self, pod: PodInfo, nodes: Nodes) -> Loads:
-        request: ScoredRequest = self._resources.request(score_request(pod.pod))
-        return self._resources.loads(nodes, request)
+        return self._resources.loads(nodes, self._resources.request_of(pod, score_request))
 
 
 class NodeResourcesLeastAllocated(_LoadScore):
@@ -138,7 +137,7 @@ class RequestedToCapacityRatio:
         self._resources = ScoringResources(args.resources, use_non_zero=True)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        loads = self._resources.loads(nodes, self._resources.request(score_request(pod.pod)))
+        loads = self._resources.loads(nodes, self._resources.request_of(pod, score_request))
         free = np.maximum(loads.allocatable - loads.used - loads.request, 0)
         utilization = MAX_UTILIZATION - free * MAX_UTILIZATION // np.maximum(loads.allocatable, 1)
         scores = self._curve.scores(utilization)
