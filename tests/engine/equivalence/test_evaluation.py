@@ -311,6 +311,25 @@ def test_pods_of_one_frame_ask_no_plugin_about_all_nodes_again(
     assert sum(asked) <= (2 if make is new_pod else 50) * 101 + 3 * 200
 
 
+def test_pods_that_each_name_a_node_ask_about_that_node() -> None:
+    cache, side = Cache(), Side(reuses_answers=True)
+    for number in range(200):
+        cache.add_node(make_node(f"node-{number}"))
+    plugin: Any = side.profile.plugins["NodeUnschedulable"]
+    asked: list[int] = []
+    plain_filter = plugin.filter
+
+    def counting(state: Any, pod: PodInfo, nodes: Any) -> Any:
+        asked.append(len(nodes))
+        return plain_filter(state, pod, nodes)
+
+    plugin.filter = counting
+    for number in range(20):
+        pod = PodInfo(make_pod(f"pod-{number}", affinity=named(f"node-{number}")))
+        assert side.decide(cache, pod).node_name == f"node-{number}"
+    assert asked == [1] * 20
+
+
 @given(seed=st.integers(0, 2**32 - 1))
 def test_row_forms_equal_the_array_forms(seed: int) -> None:
     """The form for one row gives the same as the array form."""

@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Final, Generic, TypeVar
 
+from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.pod_shape import PodShape
 from kubestow.cache.snapshot import Snapshot
@@ -180,7 +181,8 @@ class Records:
         account.used_at = self._attempt
         saved = _FRAME_ROWS_PER_NODE * account.rows + _FRAME_OVERHEAD_ROWS
         # This attempt would pay, too; how many nodes it looks at is not known yet.
-        if not account.pays(saved, len(self._snapshot) - _FRAME_OVERHEAD_ROWS):
+        spent = 0 if _names_nodes(pod.pod) else _FRAME_OVERHEAD_ROWS
+        if not account.pays(saved, len(self._snapshot) - spent):
             return None
         return account.take(build_frame(plan, pod, self._snapshot, self._timer))
 
@@ -233,3 +235,11 @@ class Records:
         while len(accounts) > limit or next(iter(accounts.values())).used_at < unused_since:
             accounts.popitem(last=False)
         return account
+
+
+def _names_nodes(pod: Pod) -> bool:
+    """Whether the pod names the nodes it may go to, as every pod of a DaemonSet names another one:
+    plugins are asked about these alone."""
+    affinity = None if pod.spec.affinity is None else pod.spec.affinity.node_affinity
+    required = None if affinity is None else affinity.required
+    return required is not None and any(term.match_fields for term in required.node_selector_terms)
