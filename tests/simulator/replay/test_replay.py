@@ -243,6 +243,13 @@ async def limited(cluster: EmbeddedCluster) -> AsyncIterator[None]:
     await asyncio.gather(writing, return_exceptions=True)
 
 
+def wait_written(cluster: EmbeddedCluster) -> None:
+    """What is written is counted by a thread, in real time."""
+    assert cluster.recording is not None
+    for block in cluster.recording._writer._blocks:
+        block.exception()
+
+
 def test_a_recording_that_goes_on_in_a_second_file_is_replayed_in_two_parts(tmp_path: Path) -> None:
     path = tmp_path / "r"
 
@@ -282,6 +289,7 @@ def test_a_second_file_that_cannot_be_begun_ends_the_recording_only(
             for number in range(6):
                 store.create(PODS, pod(f"p{number}", "100m"))
                 await asyncio.sleep(2)
+                wait_written(cluster)
         return sum(bool(each.document["spec"].get("nodeName")) for each in store.objects_of(PODS))
 
     assert run_in_virtual_time(run()) == 6
