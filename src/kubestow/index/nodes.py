@@ -65,7 +65,7 @@ class Nodes:
 
     def few_with(self, column: int) -> list[tuple[int, int, int]] | None:
         """Which of the nodes offer a resource other than the basic ones, or have pods that request
-        it: their positions, and both amounts. None if there may be many of them."""
+        it: position, offered, requested. None if there may be many of them."""
         return None
 
     def non_zero_requested(self, column: int) -> IntArray:
