@@ -3,6 +3,7 @@
 import pytest
 
 from kubestow.testing.hostile.cases import ALL_CASES
+from kubestow.testing.hostile.objects import NOTHING
 from kubestow.testing.hostile.run import STRETCH_S_MAX, HostileRun, Measured
 
 # Smaller than in docs/reliability.md, so that a busy machine does not fail the test. What costs the
@@ -18,10 +19,12 @@ def test_no_hostile_object_holds_up_the_loop() -> None:
     measured: list[Measured] = []
     run = HostileRun(nodes=NODES, watch_s=0.0, attempt_budget_s=1.0)
     run.run(ALL_CASES, SCALE, measured.append)
-    assert [result.name for result in measured] == ["nothing", *(case.name for case in ALL_CASES)]
+    assert [(result.name, result.size) for result in measured] == [
+        (case.name, size) for case in (NOTHING, *ALL_CASES) for size in case.sizes(SCALE)
+    ]
     # CPU time: other work on the machine does not count.
     slow = {
-        result.name: result.stretch_cpu_ms
+        (result.name, result.size): result.stretch_cpu_ms
         for result in measured
         if result.stretch_cpu_ms > STRETCH_S_MAX * 1000
     }

@@ -1,6 +1,7 @@
 """What hostile objects cost other pods: `python -m kubestow.testing.hostile`.
 
-Ends with code 1 if one of them is over the limit.
+Each case is measured at half of its size and at its size. Ends with code 1 if one of them is over
+the limit.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import msgspec
 from kubestow.testing.hostile.cases import ALL_CASES
 from kubestow.testing.hostile.objects import Case
 from kubestow.testing.hostile.run import STRETCH_S_MAX, HostileRun, Measured
+from kubestow.testing.hostile.table import page_table
 
 _NODES: Final = 5_000
 _HEADER: Final = (
@@ -27,19 +29,25 @@ def main() -> int:
     cases = _chosen(arguments.names)
     logging.disable(logging.CRITICAL)
     measured: list[Measured] = []
-    is_json = arguments.output == "json"
-    if not is_json:
+    is_text = arguments.output == "table"
+    if is_text:
         print(_HEADER)
 
     def report(result: Measured) -> None:
         measured.append(result)
-        if not is_json:
+        if is_text:
             print(_line(result), flush=True)
 
     HostileRun(nodes=arguments.nodes, watch_s=arguments.watch).run(cases, arguments.scale, report)
-    if is_json:
+    if arguments.output == "json":
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(measured)) + b"\n")
-    slow = [result.name for result in measured if result.stretch_cpu_ms > STRETCH_S_MAX * 1000]
+    elif arguments.output == "markdown":
+        print(page_table(measured))
+    slow = [
+        f"{result.name} ({result.size})"
+        for result in measured
+        if result.stretch_cpu_ms > STRETCH_S_MAX * 1000
+    ]
     if slow:
         print(f"over {STRETCH_S_MAX * 1000:.0f} ms: {', '.join(slow)}", file=sys.stderr)
     return 1 if slow else 0
@@ -56,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--watch", type=float, default=3.0, help="seconds to observe retries of each object (3)"
     )
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.add_argument("-o", "--output", choices=("table", "json", "markdown"), default="table")
     return parser
 
 

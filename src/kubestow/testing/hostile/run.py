@@ -32,13 +32,14 @@ _QUIET_S: Final = 0.3
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """What one case cost. Without objects: what the ordinary pods cost by themselves."""
+    """What one size of a case cost. Without objects: what the ordinary pods cost by themselves."""
 
     name: str
     size: int
     stretch_cpu_ms: float  # the longest stretch of the loop
     stretch_wall_ms: float
-    loop_cpu_share: float  # of the time that the objects existed
+    loop_cpu_ms: float  # all turns of the loop while the objects existed
+    loop_cpu_share: float  # of that time
     canary_count: int
     canary_delay_ms: float  # from creation to binding, the longest
     lease_gap_ms: float  # between two renewals, the longest
@@ -60,7 +61,10 @@ class HostileRun:
         self._attempt_budget_s = attempt_budget_s
 
     def run(self, cases: Sequence[Case], scale: float, report: Callable[[Measured], None]) -> None:
-        """Report each case as soon as it is measured, the ordinary pods by themselves first."""
+        """Report each size of each case when it is measured, the ordinary pods by themselves first.
+
+        The service starts once: what an object leaves behind is there for the next ones.
+        """
         with asyncio.Runner(
             loop_factory=lambda: asyncio.SelectorEventLoop(self._selector)
         ) as runner:
@@ -73,7 +77,8 @@ class HostileRun:
         try:
             async with self._service(cluster.port):
                 for case in (NOTHING, *cases):
-                    report(await self._measure(cluster, case, case.scaled(scale)))
+                    for size in case.sizes(scale):
+                        report(await self._measure(cluster, case, size))
         finally:
             await asyncio.to_thread(cluster.close)
 
@@ -94,6 +99,7 @@ class HostileRun:
             size=size,
             stretch_cpu_ms=_ms(selector.longest_cpu_s),
             stretch_wall_ms=_ms(selector.longest_wall_s),
+            loop_cpu_ms=_ms(selector.total_cpu_s),
             loop_cpu_share=round(selector.total_cpu_s / passed_s, 2),
             canary_count=seen.canary_count,
             canary_delay_ms=_ms(seen.canary_longest_s),
