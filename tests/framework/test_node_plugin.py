@@ -1,5 +1,6 @@
 """Plugins of users that look at one node at a time."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from kubestow.framework.node_plugin import NodeFilter, NodeScore
 from kubestow.framework.runner import FilterError, ScoreError, run_filters, run_scores
 from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import nodes_of
-from kubestow.testing import make_node, make_pod, make_snapshot
+from kubestow.testing import make_node, make_pod, make_snapshot, simulate
 from kubestow.testing.profiles import make_profile
 
 
@@ -140,3 +141,52 @@ def test_a_score_that_is_no_whole_number_is_an_error(score: object) -> None:
         f'running Score plugins: plugin "P" failed with: score_node returned {score!r} for node '
         '"b", expected a whole number of at most 64 bits'
     )
+
+
+class PodsOfTheNode(NodeFilter, NodeScore):
+    """Both methods take the pods on the node."""
+
+    name: ClassVar[str] = "P"
+
+    def filter_node(self, pod: Pod, node: Node, pods: Sequence[Pod]) -> bool:
+        return len(pods) < 2
+
+    def score_node(self, pod: Pod, node: Node, pods: Sequence[Pod]) -> int:
+        return 10 * len(pods)
+
+
+def test_a_third_parameter_gets_the_pods_on_the_node() -> None:
+    placed = [make_pod(f"p{i}", node="ab"[i % 2]) for i in range(3)]
+    snapshot = make_snapshot([make_node("a"), make_node("b"), make_node("c")], placed)
+    profile, pod, state = make_profile(PodsOfTheNode()), PodInfo(make_pod()), CycleState()
+    verdicts = run_filters(profile, state, pod, nodes_of(snapshot))
+    assert verdicts.failed_by.tolist() == [0, -1, -1]
+    feasible = nodes_of(snapshot, np.flatnonzero(verdicts.failed_by < 0))
+    assert run_scores(profile, state, pod, feasible).total.tolist() == [10, 0]
+
+
+def test_pods_that_were_placed_just_before_are_among_them() -> None:
+    pods = [make_pod(f"p{i}") for i in range(5)]
+    result = simulate([make_node("a"), make_node("b"), *pods], PodsOfTheNode)
+    assert sorted(pod.node for pod in result.pods) == ["", "a", "a", "b", "b"]
+
+
+def test_a_trial_of_preemption_is_without_the_victims() -> None:
+    low = [make_pod(f"low-{i}", node="a") for i in range(2)]
+    result = simulate([make_node("a"), *low, make_pod("high", priority=9)], PodsOfTheNode)
+    assert len(result.evicted) == 1
+    assert result.pods[0].node == "a"
+
+
+def test_a_parameter_of_the_plugin_itself_is_left_alone() -> None:
+    class Plugin(NodeFilter):
+        name: ClassVar[str] = "P"
+
+        def filter_node(self, pod: Pod, node: Node, limit: int = 3) -> bool:
+            return limit == 3
+
+    snapshot = make_snapshot([make_node("a")])
+    verdicts = run_filters(
+        make_profile(Plugin()), CycleState(), PodInfo(make_pod()), nodes_of(snapshot)
+    )
+    assert verdicts.failed_by.tolist() == [-1]

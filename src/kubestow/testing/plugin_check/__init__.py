@@ -5,6 +5,7 @@ loading     the plugin, made as a configuration makes it
 signatures  whether its methods can be called as the framework calls them
 generated   pods, nodes and changes to try it with
 answers     whether it answers the same one node at a time, in another order, and again
+in_a_row    whether it sees the pods that were placed just before
 reuse       whether its declaration of reuse changes no decision
 check       all of it, and how long it takes per node
 """

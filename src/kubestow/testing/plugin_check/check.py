@@ -38,6 +38,7 @@ from kubestow.testing.plugin_check.answers import (
     has_two_forms,
 )
 from kubestow.testing.plugin_check.generated import Generator, LabelTexts, label_texts
+from kubestow.testing.plugin_check.in_a_row import in_a_row_fault
 from kubestow.testing.plugin_check.loading import Loaded, Side, load
 from kubestow.testing.plugin_check.report import (
     FAILED,
@@ -57,10 +58,12 @@ _NODE_COUNT: Final = 12
 _POD_COUNT: Final = 8
 _SIMULATED_S: Final = 60
 _TIMED_NODE_COUNT: Final = 1000
+_NO_ANSWERS: Final = "the plugin has neither filter nor score"
 
 SIGNATURES: Final = "methods and their parameters"
 EMPTY: Final = "a cluster without nodes"
 QUEUE: Final = "pre_enqueue, less and hints"
+IN_A_ROW: Final = "several pods in a row"
 REUSE: Final = "reuse"
 TRIALS: Final = "add_pod and remove_pod"
 POST_FILTER: Final = "post_filter"
@@ -84,6 +87,7 @@ def check_plugin(reference: str, args: object, clock: Clock) -> PluginReport:
         findings.append(_post_filter_finding(loaded, texts))
         # What follows repeats a fault that was found already, for every pod.
         if not _have_failed(findings):
+            findings.append(_in_a_row_finding(loaded, texts))
             findings.append(_reuse_finding(loaded, texts))
             findings.append(_finding(SCHEDULER, _scheduler_faults(loaded, texts)))
             durations = [*_durations(loaded, texts, clock)]
@@ -107,7 +111,7 @@ def _finding(check: str, faults: Iterable[str]) -> Finding:
 def _findings_of_answers(loaded: Loaded, texts: LabelTexts) -> Iterator[Finding]:
     first: dict[str, str] = {}
     plugin = Side(loaded, reuses_answers=False).plugin
-    has_answers = {"filter", "score"} & {*methods_of(plugin)}
+    has_answers = _has_answers(loaded)
     for seed in _SEEDS if has_answers else ():
         generator = Generator(seed, texts)
         side, pods = _cluster(loaded, generator, _NODE_COUNT)
@@ -117,7 +121,7 @@ def _findings_of_answers(loaded: Loaded, texts: LabelTexts) -> Iterator[Finding]
     for check in ANSWER_CHECKS:
         reason = ""
         if not has_answers:
-            reason = "the plugin has neither filter nor score"
+            reason = _NO_ANSWERS
         elif check != TYPES and TYPES in first:
             reason = "answers are wrong"
         elif check == FORMS and not has_two_forms(plugin):
@@ -126,6 +130,11 @@ def _findings_of_answers(loaded: Loaded, texts: LabelTexts) -> Iterator[Finding]
             yield Finding(check=check, result=SKIPPED, detail=reason)
         else:
             yield _finding(check, [first[check]] if check in first else [])
+
+
+def _has_answers(loaded: Loaded) -> bool:
+    plugin = Side(loaded, reuses_answers=False).plugin
+    return not {"filter", "score"}.isdisjoint(methods_of(plugin))
 
 
 def _cluster(loaded: Loaded, generator: Generator, count: int) -> tuple[Side, list[PodInfo]]:
@@ -237,7 +246,14 @@ def _post_filter_finding(loaded: Loaded, texts: LabelTexts) -> Finding:
     return _finding(POST_FILTER, [status.message] if status.code is Code.ERROR else [])
 
 
-# --- reuse and the whole scheduler ---
+# --- several pods, reuse and the whole scheduler ---
+
+
+def _in_a_row_finding(loaded: Loaded, texts: LabelTexts) -> Finding:
+    if not _has_answers(loaded):
+        return Finding(check=IN_A_ROW, result=SKIPPED, detail=_NO_ANSWERS)
+    found = ((seed, in_a_row_fault(loaded, Generator(seed, texts))) for seed in _SEEDS)
+    return _finding(IN_A_ROW, (f"seed {seed}: {text}" for seed, text in found if text is not None))
 
 
 def _reuse_finding(loaded: Loaded, texts: LabelTexts) -> Finding:
