@@ -1,17 +1,22 @@
 """Taints and tolerations (spec 01 §9, 05 §2.4)."""
 
+from operator import attrgetter
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubestow.api.node import Taint
 from kubestow.api.pod import Toleration
 from kubestow.api.taints import (
     HARD_EFFECTS,
     UNSCHEDULABLE_TAINT,
+    TolerationTable,
     first_untolerated,
     soft_tolerations,
-    tolerates,
     untolerated_soft_count,
 )
+from kubestow.testing.plain_rules import tolerates
 
 
 def tolerate(key: str = "", operator: str = "", value: str = "", effect: str = "") -> Toleration:
@@ -51,6 +56,7 @@ def taint(key: str, value: str = "", effect: str = "NoSchedule") -> Taint:
 )
 def test_toleration_accepts_taint(toleration: Toleration, tainted: Taint, expected: bool) -> None:
     assert tolerates(toleration, tainted) is expected
+    assert TolerationTable([toleration]).accepts(tainted) is expected
 
 
 @pytest.mark.parametrize(
@@ -74,7 +80,9 @@ def test_comparison_needs_canonical_integers(
     operator: str, tolerated: str, tainted: str, expected: bool
 ) -> None:
     toleration = tolerate("sla", operator, tolerated)
-    assert tolerates(toleration, taint("sla", tainted), comparison_operators=True) is expected
+    sla = taint("sla", tainted)
+    assert tolerates(toleration, sla, comparison_operators=True) is expected
+    assert TolerationTable([toleration]).accepts(sla, comparison_operators=True) is expected
 
 
 TAINTS = [
@@ -97,7 +105,7 @@ TAINTS = [
 def test_first_untolerated_taint(
     tolerations: list[Toleration], effects: frozenset[str] | None, expected: str | None
 ) -> None:
-    found = first_untolerated(TAINTS, tolerations, effects)
+    found = first_untolerated(TAINTS, TolerationTable(tolerations), effects)
     assert (None if found is None else found.key) == expected
 
 
@@ -111,4 +119,64 @@ def test_soft_count_reads_only_soft_taints_and_tolerations() -> None:
         ]
     )
     assert [toleration.key for toleration in tolerations] == ["q", "r"]
-    assert untolerated_soft_count(taints, tolerations) == 2
+    assert untolerated_soft_count(taints, TolerationTable(tolerations)) == 2
+
+
+KEYS, EFFECTS = ("", "a", "b"), ("", "NoSchedule", "NoExecute", "PreferNoSchedule")
+VALUES = ("", "x", "1", "2", "3", "03", "-1", "9223372036854775808")
+some_tolerations = st.lists(
+    st.builds(
+        Toleration,
+        key=st.sampled_from(KEYS),
+        operator=st.sampled_from(("", "Equal", "Exists", "Lt", "Gt", "exists")),
+        value=st.sampled_from(VALUES),
+        effect=st.sampled_from(EFFECTS),
+        toleration_seconds=st.integers(0, 9),
+    ),
+    max_size=8,
+)
+some_taints = st.builds(
+    Taint,
+    key=st.sampled_from(KEYS),
+    value=st.sampled_from(VALUES),
+    effect=st.sampled_from(EFFECTS),
+)
+
+
+@given(tolerations=some_tolerations, tainted=some_taints, compares=st.booleans())
+def test_a_lookup_finds_what_comparing_with_each_finds(
+    tolerations: list[Toleration], tainted: Taint, compares: bool
+) -> None:
+    accepting = [
+        each for each in tolerations if tolerates(each, tainted, comparison_operators=compares)
+    ]
+    table = TolerationTable(tolerations)
+    first = table.first(tainted, comparison_operators=compares)
+    assert first is (accepting[0] if accepting else None)
+    assert table.accepts(tainted, comparison_operators=compares) is bool(accepting)
+
+
+class _Counted:
+    """A toleration that counts how often it is read."""
+
+    def __init__(self, toleration: Toleration) -> None:
+        self._toleration = toleration
+        self.read_count = 0
+
+    def _read(self, name: str) -> str:
+        self.read_count += 1
+        return attrgetter(name)(self._toleration)
+
+    key = property(lambda self: self._read("key"))
+    operator = property(lambda self: self._read("operator"))
+    value = property(lambda self: self._read("value"))
+    effect = property(lambda self: self._read("effect"))
+
+
+@pytest.mark.parametrize("operator", ["Equal", "Exists", "Lt", "Gt"])
+def test_each_toleration_is_read_once_for_any_number_of_taints(operator: str) -> None:
+    tolerations = [_Counted(tolerate("key", operator, str(number))) for number in range(100)]
+    table = TolerationTable(tolerations)
+    for number in range(100):
+        table.accepts(taint(f"other-{number}"), comparison_operators=True)
+    assert all(each.read_count <= 4 for each in tolerations)

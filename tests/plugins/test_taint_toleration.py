@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from kubestow.api.node import Node, Taint
 from kubestow.api.pod import Toleration
 from kubestow.api.pod_info import PodInfo
-from kubestow.api.taints import tolerates
 from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.feature_gates import FeatureGates
@@ -27,6 +26,7 @@ from kubestow.testing import (
     run_hint,
     run_score,
 )
+from kubestow.testing.plain_rules import tolerates
 
 UNTOLERATED = Status.unresolvable("node(s) had untolerated taint(s)")
 TAINT_UPDATE = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)

@@ -32,7 +32,7 @@ from kubestow.api.pod import (
     WeightedPodAffinityTerm,
 )
 from kubestow.api.pod_info import PodInfo
-from kubestow.api.taints import first_untolerated
+from kubestow.api.taints import TolerationTable, first_untolerated
 from kubestow.api.topology import HOSTNAME_LABEL, ZONE_LABEL
 from kubestow.api.workload import Namespace, Service, ServiceSpec
 from kubestow.arrays import IntArray
@@ -232,7 +232,7 @@ class SlowSpread:
         if constraint.node_affinity_policy != "Ignore" and not self.required.matches(labels, name):
             return False
         return constraint.node_taints_policy != "Honor" or (
-            first_untolerated(node.spec.taints, self.pod.spec.tolerations) is None
+            first_untolerated(node.spec.taints, TolerationTable(self.pod.spec.tolerations)) is None
         )
 
     def pod_count(self, constraint: TopologySpreadConstraint, pods: Iterable[Pod]) -> int:

@@ -23,6 +23,7 @@ from kubestow.api.pod import (
     PodAffinity,
     PodAffinityTerm,
     PodStatus,
+    Toleration,
     assign,
     is_storage,
     priority_of,
@@ -31,6 +32,7 @@ from kubestow.api.pod import WeightedPodAffinityTerm as WeightedApiTerm
 from kubestow.api.pod_shape import PodShape, full_shape
 from kubestow.api.ports import HostPort, host_ports
 from kubestow.api.requests import AccountedRequest, accounted_request
+from kubestow.api.taints import TolerationTable
 
 _CACHED_TERMS_MAX: Final = 16_384
 # Longer texts are not kept: any pod may have one.
@@ -50,6 +52,7 @@ class PodInfo:
         "_required_node_affinity",
         "_shape",
         "_terms",
+        "_tolerations",
         "key",
         "name",
         "namespace",
@@ -135,7 +138,7 @@ class PodInfo:
         copy._pod_class = self._pod_class
         copy._required_node_affinity = self._required_node_affinity
         # A pod on a node is not placed again.
-        copy._shape = None
+        copy._shape = copy._tolerations = None
         return copy
 
     @property
@@ -188,6 +191,12 @@ class PodInfo:
         if self._required_node_affinity is None:
             self._required_node_affinity = RequiredNodeAffinity.of(self.pod)
         return self._required_node_affinity
+
+    @property
+    def tolerations(self) -> TolerationTable[Toleration]:
+        if self._tolerations is None:
+            self._tolerations = TolerationTable(self.pod.spec.tolerations)
+        return self._tolerations
 
     @property
     def has_affinity(self) -> bool:
@@ -255,6 +264,7 @@ class PodInfo:
         self._pod_class: PodClass | None = None
         self._required_node_affinity: RequiredNodeAffinity | None = None
         self._shape: PodShape | None = None
+        self._tolerations: TolerationTable[Toleration] | None = None
 
 
 def _has_resources(status: PodStatus) -> bool:

@@ -11,13 +11,13 @@ import numpy as np
 
 from kubestow.api.node import Taint
 from kubestow.api.pod import Toleration
-from kubestow.api.taints import first_untolerated, untolerated_soft_count
+from kubestow.api.taints import TolerationTable, first_untolerated, untolerated_soft_count
 from kubestow.arrays import IntArray
 from kubestow.cache.change_log import Depends
 from kubestow.index.distinct import per_distinct
 from kubestow.index.nodes import Nodes
 
-Tolerations = tuple[Toleration, ...]
+Tolerations = TolerationTable[Toleration]
 
 _HARD: Final = "untolerated taints"
 _SOFT: Final = "untolerated soft taints"
@@ -37,7 +37,7 @@ def untolerated(
         taint = first_untolerated(taints, tolerations, comparison_operators=comparison_operators)
         return taint is not None
 
-    return _per_taint_list(nodes, (_HARD, tolerations, comparison_operators), keeps_out)
+    return _per_taint_list(nodes, _HARD, tolerations, keeps_out, comparison_operators)
 
 
 def untolerated_soft_counts(
@@ -53,11 +53,15 @@ def untolerated_soft_counts(
             taints, tolerations, comparison_operators=comparison_operators
         )
 
-    return _per_taint_list(nodes, (_SOFT, tolerations, comparison_operators), count)
+    return _per_taint_list(nodes, _SOFT, tolerations, count, comparison_operators)
 
 
 def _per_taint_list(
-    nodes: Nodes, key: tuple[str, Tolerations, bool], rule: Callable[[tuple[Taint, ...]], int]
+    nodes: Nodes,
+    question: str,
+    tolerations: Tolerations,
+    rule: Callable[[tuple[Taint, ...]], int],
+    comparison_operators: bool,
 ) -> IntArray | None:
     if len(nodes.taint_lists) == 1:  # The first list is the empty one.
         return None
@@ -65,6 +69,7 @@ def _per_taint_list(
     def compute(nodes: Nodes) -> IntArray:
         return per_distinct(nodes.taint_set, nodes.taint_lists, rule, np.int64)
 
-    if len(key[1]) > TOLERATIONS_KEPT_MAX:
+    if len(tolerations.entries) > TOLERATIONS_KEPT_MAX:
         return compute(nodes)
+    key = question, tolerations.entries, comparison_operators
     return nodes.tracked(key, Depends.NODE, compute)

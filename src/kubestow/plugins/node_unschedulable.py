@@ -7,7 +7,7 @@ import numpy as np
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
-from kubestow.api.taints import UNSCHEDULABLE_TAINT, is_tolerated
+from kubestow.api.taints import UNSCHEDULABLE_TAINT, TolerationTable
 from kubestow.arrays import IntArray
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
@@ -45,10 +45,8 @@ class NodeUnschedulable:
         return _CORDONED
 
     def _tolerates_cordon(self, pod: Pod) -> bool:
-        return is_tolerated(
-            UNSCHEDULABLE_TAINT,
-            pod.spec.tolerations,
-            comparison_operators=self._comparison_operators,
+        return TolerationTable(pod.spec.tolerations).accepts(
+            UNSCHEDULABLE_TAINT, comparison_operators=self._comparison_operators
         )
 
     def _hint_for_toleration(self, pod: Pod, old: Pod | None, new: Pod) -> Hint:

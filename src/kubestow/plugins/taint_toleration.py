@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, Toleration
 from kubestow.api.pod_info import PodInfo
-from kubestow.api.taints import first_untolerated, soft_tolerations
+from kubestow.api.taints import TolerationTable, first_untolerated, soft_tolerations
 from kubestow.arrays import IntArray
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -16,6 +16,7 @@ from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.taint_match import untolerated, untolerated_soft_counts
 from kubestow.plugins._shared.normalise import normalise
+from kubestow.plugins._shared.per_pod import PerPod
 
 _UNTOLERATED: Final = Status.unresolvable("node(s) had untolerated taint(s)")
 _PRE_SCORE: Final = "PreScoreTaintToleration"
@@ -38,20 +39,18 @@ class TaintToleration:
         ]
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
-        codes = untolerated(
-            nodes, pod.pod.spec.tolerations, comparison_operators=self._comparison_operators
-        )
+        codes = untolerated(nodes, pod.tolerations, comparison_operators=self._comparison_operators)
         return codes if codes is not None and codes.any() else None
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _UNTOLERATED
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        state.write(_PRE_SCORE, soft_tolerations(pod.pod.spec.tolerations))
+        state.write(_PRE_SCORE, TolerationTable(soft_tolerations(pod.pod.spec.tolerations)))
         return None
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
-        tolerations: tuple[Toleration, ...] | None = state.get(_PRE_SCORE)
+        tolerations: TolerationTable[Toleration] | None = state.get(_PRE_SCORE)
         if tolerations is None:
             raise PluginError(f'failed to read "{_PRE_SCORE}" from cycleState: not found')
         counts = untolerated_soft_counts(
@@ -68,9 +67,16 @@ class TaintToleration:
 
     def _keeps_out(self, node: Node, pod: Pod) -> bool:
         taint = first_untolerated(
-            node.spec.taints, pod.spec.tolerations, comparison_operators=self._comparison_operators
+            node.spec.taints, _table(pod), comparison_operators=self._comparison_operators
         )
         return taint is not None
+
+
+def _toleration_table(pod: Pod) -> TolerationTable[Toleration]:
+    return TolerationTable(pod.spec.tolerations)
+
+
+_table: Final = PerPod(_toleration_table)
 
 
 def _hint_for_toleration(pod: Pod, old: Pod | None, new: Pod) -> Hint:

@@ -17,7 +17,7 @@ from kubestow.api.node import Node
 from kubestow.api.node_selector import RequiredNodeAffinity
 from kubestow.api.pod import Pod, Toleration
 from kubestow.api.pod_info import PodClass, PodInfo
-from kubestow.api.taints import first_untolerated
+from kubestow.api.taints import TolerationTable, first_untolerated
 from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.topology import counts as counts_module
@@ -231,7 +231,7 @@ def check_sums(
 def domain_of(node: Node, key: str, eligibility: Eligibility) -> str | None:
     labels = node.metadata.labels
     kept_out = eligibility.tolerations is not None and first_untolerated(
-        node.spec.taints, eligibility.tolerations
+        node.spec.taints, TolerationTable(eligibility.tolerations)
     )
     if kept_out or not eligibility.affinity.matches(labels, node.metadata.name):
         return None

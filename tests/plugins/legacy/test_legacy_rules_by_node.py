@@ -29,7 +29,6 @@ from kubestow.api.pod import (
     Toleration,
     Volume,
 )
-from kubestow.api.taints import tolerates
 from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL, HOSTNAME_LABEL
 from kubestow.api.workload import Service, ServiceSpec
 from kubestow.index.nodes import nodes_of
@@ -46,6 +45,7 @@ from kubestow.testing.builders import (
     make_term,
 )
 from kubestow.testing.legacy import LegacyBench
+from kubestow.testing.plain_rules import tolerates
 from kubestow.testing.storage import make_claim, make_volume
 from kubestow.testing.topology import make_affinity, make_pod_term
 

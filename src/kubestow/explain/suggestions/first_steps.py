@@ -23,6 +23,7 @@ from kubestow.api.pod import (
     Pod,
     PodAffinity,
 )
+from kubestow.api.taints import TolerationTable
 from kubestow.arrays import BoolArray, IntArray, IntpArray, pick
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.suggestions.node_changes import TAINTS
@@ -130,12 +131,13 @@ def _distances(
         is_tainted |= blockers.rejected(plugin)[rows]
     compares = cluster.gates.enabled("TaintTolerationComparisonOperators")
     nodes = pick(attempt.snapshot.nodes, rows)
+    tolerations = TolerationTable(pod.spec.tolerations)
     _add(
         total,
         is_tainted,
         nodes,
         lambda node: len(
-            {taint.key for taint in untolerated(node, pod, comparison_operators=compares)}
+            {taint.key for taint in untolerated(node, tolerations, comparison_operators=compares)}
         ),
     )
     _add(

@@ -13,9 +13,9 @@ import numpy as np
 from kubestow.api.group import group_key_of
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node, Taint
-from kubestow.api.pod import Pod
+from kubestow.api.pod import Pod, Toleration
 from kubestow.api.pod_info import PodInfo
-from kubestow.api.taints import HARD_EFFECTS, UNSCHEDULABLE_TAINT, is_tolerated
+from kubestow.api.taints import HARD_EFFECTS, UNSCHEDULABLE_TAINT, TolerationTable
 from kubestow.arrays import ALL_ROWS, BoolArray, IntArray, IntpArray, Rows
 from kubestow.cache.snapshot import Snapshot
 from kubestow.explain.cluster import StillCluster
@@ -155,6 +155,7 @@ class StuckPod:
     def __init__(self, cluster: StillCluster, pod: Pod, rows: Rows = ALL_ROWS) -> None:
         self.cluster = cluster
         self.pod = pod
+        self.tolerations: Final = TolerationTable(pod.spec.tolerations)
         self.rows = rows
         self.attempt: PreparedPod = PreparedPod(cluster, pod)
         self._blockers: Blockers | None = None
@@ -209,19 +210,21 @@ class StuckPod:
     def untolerated(self, row: int) -> tuple[Taint, ...]:
         """The taints of a node that keep the pod away, that of a cordon included."""
         compares = self.cluster.gates.enabled("TaintTolerationComparisonOperators")
-        return untolerated(self.snapshot.nodes[row], self.pod, comparison_operators=compares)
+        node = self.snapshot.nodes[row]
+        return untolerated(node, self.tolerations, comparison_operators=compares)
 
 
-def untolerated(node: Node, pod: Pod, *, comparison_operators: bool) -> tuple[Taint, ...]:
+def untolerated(
+    node: Node, tolerations: TolerationTable[Toleration], *, comparison_operators: bool
+) -> tuple[Taint, ...]:
     """The taints of a node that keep the pod away, that of a cordon included."""
     taints: Iterable[Taint] = node.spec.taints
     if node.spec.unschedulable:
         others = (taint for taint in taints if taint.key != UNSCHEDULABLE_TAINT.key)
         taints = (*others, UNSCHEDULABLE_TAINT)
-    tolerations = pod.spec.tolerations
     return tuple(
         taint
         for taint in taints
         if taint.effect in HARD_EFFECTS
-        and not is_tolerated(taint, tolerations, comparison_operators=comparison_operators)
+        and not tolerations.accepts(taint, comparison_operators=comparison_operators)
     )

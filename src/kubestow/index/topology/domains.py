@@ -27,12 +27,13 @@ import numpy.typing as npt
 from kubestow.api.node import Node
 from kubestow.api.node_selector import ANY_NODE, RequiredNodeAffinity
 from kubestow.api.pod import Toleration
+from kubestow.api.taints import TolerationTable
 from kubestow.arrays import BoolArray, IntArray, Rows
 from kubestow.cache.change_log import Depends
 from kubestow.index.node_match import matches_required
 from kubestow.index.nodes import Nodes
 from kubestow.index.present import LabelKeys
-from kubestow.index.taint_match import untolerated
+from kubestow.index.taint_match import TOLERATIONS_KEPT_MAX, untolerated
 
 # Not IdArray: NumPy would widen narrower numbers in every gather.
 DomainIds = npt.NDArray[np.intp]
@@ -67,7 +68,7 @@ class Eligibility(msgspec.Struct, frozen=True, cache_hash=True):
 
     def admits(self, nodes: Nodes) -> BoolArray:
         """bool[node]: whether the node counts, in any domain. Read-only for the caller."""
-        if len(self.keys) > KEYS_KEPT_MAX:
+        if len(self.keys) > KEYS_KEPT_MAX or len(self.tolerations or ()) > TOLERATIONS_KEPT_MAX:
             return self._admits(nodes)
         # Kept: with several constraints on several keys each of them reads the same mask.
         return nodes.tracked(("eligible", self), Depends.NODE, self._admits)
@@ -85,7 +86,9 @@ class Eligibility(msgspec.Struct, frozen=True, cache_hash=True):
             mask &= matches_required(nodes, self.affinity)
         if self.tolerations is not None:
             kept_out = untolerated(
-                nodes, self.tolerations, comparison_operators=self.comparison_operators
+                nodes,
+                TolerationTable(self.tolerations),
+                comparison_operators=self.comparison_operators,
             )
             if kept_out is not None:
                 mask &= kept_out == 0

@@ -5,12 +5,13 @@ some checks end the attempt with an error while others only reject the device.
 
 Invariant: `put_back` of the latest `take` restores the draft exactly.
 Not here: which device is tried next (`search`), the rules of single checks (`consumable`,
-`counters`, `constraints`, `tolerations`).
+`counters`, `constraints`).
 """
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final, NamedTuple
 
+from kubestow.api.taints import first_untolerated
 from kubestow.errors import PluginError
 from kubestow.index.devices.allocated import AllocatedDevices, Consumed
 from kubestow.index.devices.inventory import PublishedDevice
@@ -22,7 +23,6 @@ from kubestow.plugins.dynamic_resources.counters import PoolCounters
 from kubestow.plugins.dynamic_resources.features import Features
 from kubestow.plugins.dynamic_resources.pools import Pool
 from kubestow.plugins.dynamic_resources.requests import RequestPlan
-from kubestow.plugins.dynamic_resources.tolerations import tolerates_all
 
 PooledDevice = tuple[PublishedDevice, Pool]
 # Whether the device can be used on the node; called with per-device node selection only.
@@ -90,7 +90,8 @@ class Fitness:
         taints = published.device.taints
         if not taints or not self.features.taints:
             return True
-        return tolerates_all(taints, plan.tolerations)
+        # Taints of other effects do not count.
+        return first_untolerated(taints, plan.tolerations) is None
 
     def are_counters_known(self, published: PublishedDevice) -> bool:
         """Without the gate a device that draws from counters cannot be allocated at all."""

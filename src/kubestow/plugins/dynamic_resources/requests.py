@@ -17,6 +17,7 @@ from kubestow.api.device import (
 )
 from kubestow.api.meta import object_ref
 from kubestow.api.quantity import Quantity
+from kubestow.api.taints import TolerationTable
 from kubestow.errors import PluginError
 from kubestow.index.devices.inventory import PublishedDevice
 from kubestow.index.devices.selectors import SelectorFailure, Waiter, selects
@@ -70,7 +71,7 @@ class RequestPlan:
         self.device_class = find_class(details.device_class_name)
         self.is_all = details.allocation_mode == ALL
         self.count = details.count
-        self.tolerations: tuple[DeviceToleration, ...] = details.tolerations
+        self.tolerations = TolerationTable[DeviceToleration](details.tolerations)
         self.names_capacity = details.capacity is not None
         self.capacity: dict[str, Quantity] = (
             {} if details.capacity is None else details.capacity.requests
@@ -93,7 +94,7 @@ class RequestPlan:
             self._profile = (
                 self.admin_access,
                 self._expressions,
-                self.tolerations,
+                self.tolerations.entries,
                 frozenset(self.capacity.items()),
             )
         return self._profile

@@ -87,7 +87,7 @@ def _result(pick: Pick) -> DeviceRequestAllocationResult:
         pool=pool,
         device=name,
         admin_access=True if plan.admin_access else None,
-        tolerations=plan.tolerations,
+        tolerations=plan.tolerations.entries,
         binding_conditions=published.device.binding_conditions,
         binding_failure_conditions=published.device.binding_failure_conditions,
         consumed_capacity=taken or {},

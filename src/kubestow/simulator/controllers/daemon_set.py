@@ -13,7 +13,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.node import Node
 from kubestow.api.node_selector import RequiredNodeAffinity
 from kubestow.api.pod import Pod
-from kubestow.api.taints import NO_EXECUTE, first_untolerated
+from kubestow.api.taints import NO_EXECUTE, TolerationTable, first_untolerated
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
 from kubestow.clock import Clock
@@ -97,9 +97,10 @@ class DaemonSetController(OwnerController):
         if found is None or not isinstance(node := found.typed, Node):
             return False
         pod = convert(Pod, {"spec": as_object(template.get("spec"))})
+        tolerations = TolerationTable(pod.spec.tolerations)
         return (
             RequiredNodeAffinity.of(pod).matches(node.metadata.labels, node.metadata.name)
-            and first_untolerated(node.spec.taints, pod.spec.tolerations, (NO_EXECUTE,)) is None
+            and first_untolerated(node.spec.taints, tolerations, (NO_EXECUTE,)) is None
         )
 
     def _delete_surplus(
@@ -199,13 +200,13 @@ def daemon_template(template: JsonObject) -> JsonObject:
 def suitable_nodes(template: JsonObject, nodes: Iterable[Node]) -> list[str]:
     """The names of the nodes that have a pod of this template, made by `daemon_template`."""
     pod = convert(Pod, {"spec": as_object(template.get("spec"))})
-    affinity = RequiredNodeAffinity.of(pod)
+    affinity, tolerations = RequiredNodeAffinity.of(pod), TolerationTable(pod.spec.tolerations)
     return [
         node.metadata.name
         for node in nodes
         if pod.spec.node_name in ("", node.metadata.name)
         and affinity.matches(node.metadata.labels, node.metadata.name)
-        and first_untolerated(node.spec.taints, pod.spec.tolerations) is None
+        and first_untolerated(node.spec.taints, tolerations) is None
     ]
 
 

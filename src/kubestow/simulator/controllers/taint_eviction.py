@@ -10,7 +10,7 @@ does not start it again.
 """
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -18,7 +18,7 @@ from typing import Final
 from kubestow.api.meta import JsonObject
 from kubestow.api.node import Node, Taint
 from kubestow.api.pod import Pod, Toleration
-from kubestow.api.taints import NO_EXECUTE, tolerates
+from kubestow.api.taints import NO_EXECUTE, TolerationTable
 from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import Key, StoredObject
@@ -140,11 +140,12 @@ class TaintEviction:
         self._log.record(stored, reporter=NAME, reason="TaintManagerEviction", note=note)
 
 
-def tolerated_seconds(taints: Iterable[Taint], tolerations: Collection[Toleration]) -> float | None:
+def tolerated_seconds(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> float | None:
     """How long a pod stays on a node with these taints; None: without limit."""
     seconds: list[int] = []
+    table = TolerationTable(tolerations)
     for taint in taints:
-        match = next((one for one in tolerations if tolerates(one, taint)), None)
+        match = table.first(taint)
         if match is None:
             return 0.0
         if match.toleration_seconds is not None:

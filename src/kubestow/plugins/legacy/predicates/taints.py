@@ -14,7 +14,7 @@ class PodToleratesNodeTaints(NamedRule):
     reads: ClassVar[Reads] = Reads.NOTHING_ELSE
 
     def check(self, attempt: Attempt, nodes: Nodes) -> Verdicts:
-        kept_out = untolerated(nodes, attempt.pod.pod.spec.tolerations, comparison_operators=False)
+        kept_out = untolerated(nodes, attempt.pod.tolerations, comparison_operators=False)
         if kept_out is None:
             return ALL_FIT
         return Verdicts(failing_where(kept_out > 0, _TAINTED))

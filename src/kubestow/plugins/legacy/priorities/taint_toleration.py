@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kubestow.api.taints import soft_tolerations
+from kubestow.api.taints import TolerationTable, soft_tolerations
 from kubestow.arrays import IntArray
 from kubestow.index.nodes import Nodes
 from kubestow.index.taint_match import untolerated_soft_counts
@@ -12,7 +12,7 @@ from kubestow.plugins.legacy.contract import MAX_PRIORITY, Attempt, NamedRule
 
 class TaintTolerationPriority(NamedRule):
     def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
-        tolerations = soft_tolerations(attempt.pod.pod.spec.tolerations)
+        tolerations = TolerationTable(soft_tolerations(attempt.pod.pod.spec.tolerations))
         counts = untolerated_soft_counts(nodes, tolerations, comparison_operators=False)
         return np.zeros(len(nodes), np.int64) if counts is None else counts
 

@@ -14,6 +14,7 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.status import Status
 from kubestow.index.distinct import per_distinct
 from kubestow.index.nodes import Nodes
+from kubestow.index.taint_match import TOLERATIONS_KEPT_MAX
 from kubestow.plugins.node_affinity import NodeAffinity
 from kubestow.plugins.node_name import NodeName
 from kubestow.plugins.taint_toleration import TaintToleration
@@ -62,7 +63,7 @@ class TaintToleration120(TaintToleration):
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         if len(nodes.taint_lists) == 1:  # The first list is the empty one.
             return None
-        tolerations = pod.pod.spec.tolerations
+        tolerations = pod.tolerations
 
         def code(taints: tuple[Taint, ...]) -> int:
             taint = first_untolerated(
@@ -73,8 +74,12 @@ class TaintToleration120(TaintToleration):
         def compute(nodes: Nodes) -> IntArray:
             return per_distinct(nodes.taint_set, nodes.taint_lists, code, np.int64)
 
-        # Each profile has a plugin of its own, with numbers of its own.
-        codes = nodes.tracked(("v1.20 taints", id(self), tolerations), Depends.NODE, compute)
+        if len(tolerations.entries) > TOLERATIONS_KEPT_MAX:
+            codes = compute(nodes)
+        else:
+            # Each profile has a plugin of its own, with numbers of its own.
+            key = "v1.20 taints", id(self), tolerations.entries
+            codes = nodes.tracked(key, Depends.NODE, compute)
         return codes if codes.any() else None
 
     def filter_status(self, state: CycleState, code: int) -> Status:
