@@ -152,6 +152,10 @@ class FrozenDecision(
     failed_node: str = ""
     timings: tuple[Timing, ...] = ()
 
+    def __repr__(self) -> str:
+        where = f"{self.node or 'no node'}, {len(self.feasible)} of {self.evaluated_count} fit"
+        return f"<FrozenDecision on {self.pod.key}: {where}>"
+
     def to_document(self) -> JsonObject:
         """As JSON values, nodes by name; empty fields are left out."""
         return msgspec.to_builtins(self, enc_hook=_plain)

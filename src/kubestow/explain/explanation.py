@@ -259,3 +259,7 @@ class Explanation(_Part, frozen=True, kw_only=True):
     as_of_now: AsOfNow | UnsetType = UNSET
     group: GroupExplanation | UnsetType = UNSET
     attempt: AttemptRecord | UnsetType = UNSET
+
+    def __repr__(self) -> str:
+        where = f" on {self.node}" if self.node else ""
+        return f"<Explanation of {self.pod.namespace}/{self.pod.name}: {self.outcome}{where}>"

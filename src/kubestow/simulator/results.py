@@ -12,6 +12,9 @@ from typing import Final
 
 import msgspec
 
+from kubestow.notebook import html_table
+from kubestow.plural import counted
+
 FORMAT: Final = "kubestow.dev/run/v1"
 
 # What became of a pod.
@@ -126,3 +129,17 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     failed_attempts: int = 0
     # The first of them.
     failures: list[Failure] = []
+
+    def __repr__(self) -> str:
+        return f"<RunResult: {self._caption()}>"
+
+    def _repr_html_(self) -> str:
+        rows = ((pod.namespace, pod.name, pod.outcome, pod.node, pod.message) for pod in self.pods)
+        columns = ("namespace", "name", "outcome", "node", "message")
+        return html_table(self._caption(), columns, rows, len(self.pods))
+
+    def _caption(self) -> str:
+        return (
+            f"{self.name}, {counted(len(self.pods), 'pod')}, {counted(len(self.nodes), 'node')}, "
+            f"{self.virtual_duration_s:,.0f} s of virtual time"
+        )

@@ -23,7 +23,9 @@ from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.failure import REASON_SCHEDULER_ERROR
 from kubestow.engine.profiles import Registry
 from kubestow.errors import ApiError, InputError
+from kubestow.notebook import html_table
 from kubestow.plugins.registry import REGISTRY
+from kubestow.plural import counted
 from kubestow.queue import QueuedPod
 from kubestow.queue.moves import Place
 from kubestow.queue.queue import SchedulingQueue
@@ -88,6 +90,20 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     has_settled: bool
     # Attempts that ended with an error, as of a plugin or an extender.
     failed_attempts: int = 0
+
+    def __repr__(self) -> str:
+        return f"<SimulationResult: {self._caption()}>"
+
+    def _repr_html_(self) -> str:
+        rows = ((pod.namespace, pod.name, pod.outcome, pod.node, pod.message) for pod in self.pods)
+        columns = ("namespace", "name", "outcome", "node", "message")
+        return html_table(self._caption(), columns, rows, len(self.pods))
+
+    def _caption(self) -> str:
+        return (
+            f"{len(self.scheduled):,} of {counted(len(self.pods), 'pod')} scheduled, "
+            f"{len(self.pending):,} pending, {counted(len(self.nodes), 'node')}"
+        )
 
     @property
     def scheduled(self) -> list[PodOutcome]:

@@ -10,7 +10,8 @@ a person can watch.
 import asyncio
 import math
 import selectors
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
@@ -86,8 +87,25 @@ class StalledError(Exception):
 
 def run_in_virtual_time(work: Coroutine[Any, Any, T], *, speed: float | None = None) -> T:
     """Run a coroutine to its end on a loop of its own, in virtual time."""
-    with asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(speed=speed)) as runner:
-        return runner.run(work)
+
+    def run() -> T:
+        with asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(speed=speed)) as runner:
+            return runner.run(work)
+
+    return beside_other_loops(run)
+
+
+def beside_other_loops(run: Callable[[], T]) -> T:
+    """Call a function that runs a loop of its own, also where another loop is running.
+
+    A thread has at most one running loop, and cells of a notebook are run by one.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run()
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(run).result()
 
 
 class _JumpingSelector(selectors.BaseSelector):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kubestow import read_cluster
 from kubestow.apiserver.http.kubeconfig import kubeconfig
 from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile
 from kubestow.apiserver.http.server import ApiServer
@@ -107,6 +108,13 @@ def test_a_saved_cluster_simulates_the_same(server: Path, name: str, tmp_path: P
     assert simulated(saved.documents) == expected
     files = [place] if place.is_file() else list(place.iterdir())
     assert "hunter2" not in "".join(file.read_text() for file in files)
+
+
+def test_a_script_reads_the_same_cluster(server: Path) -> None:
+    found = read_cluster(kubeconfig=server)
+    live = load_input(InputRequest(is_live=True, kubeconfig=str(server)), command="simulate")
+    assert found == [document.raw for document in live.documents]
+    assert "hunter2" not in json.dumps(found)
 
 
 def test_files_and_changes_go_on_top_of_a_live_cluster(

@@ -11,18 +11,14 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import numpy as np
 
 from kubestow.api.files import Document, load_documents
 from kubestow.clock import SystemClock
-from kubestow.cluster.http.http_client import HttpClient
-from kubestow.cluster.http.kubeconfig import ServerConfig
-from kubestow.cluster.http.session import ApiSession
+from kubestow.cluster.http.users_kubeconfig import Kubeconfig
 from kubestow.errors import InputError
-from kubestow.service.commands.kubeconfig import Kubeconfig
 from kubestow.service.connections import user_agent
 from kubestow.simulator.input.changes import InputChanges, NodesLike
-from kubestow.simulator.input.live import LiveCluster, read_cluster
+from kubestow.simulator.input.live import read_server
 from kubestow.simulator.input.saving import require_place, save_input
 from kubestow.simulator.manifests import Manifests, select_manifests, unknown_field_texts
 
@@ -147,21 +143,12 @@ def report_unknown_fields(documents: Sequence[Document], *, is_strict: bool) -> 
 
 
 def _read_live(request: InputRequest) -> list[Document]:
-    server = Kubeconfig(request.kubeconfig, request.context).server(SystemClock())
-    live = asyncio.run(_read(server))
+    clock = SystemClock()
+    server = Kubeconfig(request.kubeconfig, request.context).server(clock)
+    live = asyncio.run(read_server(server, clock, f"{user_agent()}/read"))
     for texts, problem in (
         (live.not_served, "not served, so read as empty"),
         (live.forbidden, "warning: you may not list these, so they are read as empty"),
     ):
         _report(f"{problem}: {', '.join(texts)}" if texts else "")
     return live.documents
-
-
-async def _read(server: ServerConfig) -> LiveCluster:
-    # Lists come one after the other; a server has its own limits, so none is needed here.
-    session = ApiSession(server, SystemClock(), user_agent=f"{user_agent()}/read", qps=-1, burst=1)
-    client = HttpClient(session, rng=np.random.default_rng())
-    try:
-        return await read_cluster(client)
-    finally:
-        client.close()

@@ -1,7 +1,8 @@
 """`kubestow compare`: the command line.
 
-Not here: options of the cluster (`input_options`), what a variant is (`compare_variants`), the work
-(`compare_runs`), what is printed (`compare_output`, `compare_report`).
+Not here: options of the cluster (`input_options`), what a variant is
+(`simulator.comparison.variants`), the work (`compare_runs`), what is printed (`compare_output`,
+`compare_report`).
 """
 
 from pathlib import Path

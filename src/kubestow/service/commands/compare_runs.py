@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -12,7 +12,6 @@ from kubestow.api.gang_dialects import DIALECTS
 from kubestow.errors import InputError
 from kubestow.service.commands.cluster_input import InputRequest, load_input
 from kubestow.service.commands.compare_output import print_comparison
-from kubestow.service.commands.compare_variants import read_variants
 from kubestow.service.commands.scheduler_config import checked_gates
 from kubestow.service.formats import CompareFormat
 from kubestow.service.output import progress_bar
@@ -22,11 +21,11 @@ from kubestow.simulator.comparison.comparison import (
     times_of,
 )
 from kubestow.simulator.comparison.dask_cluster import DaskRunner
+from kubestow.simulator.comparison.material import ReadMaterial, read_material
 from kubestow.simulator.comparison.pool import Runner, WorkerPool
-from kubestow.simulator.comparison.recorded import read_recording
-from kubestow.simulator.comparison.scenario_files import pack_scenario
 from kubestow.simulator.comparison.sweep import Sweep, SweepResult
 from kubestow.simulator.comparison.task import Material, SchedulerVariant, TaskFailure
+from kubestow.simulator.comparison.variants import read_variants
 
 _INTERRUPTED: Final = 130
 _WRONG_INPUT: Final = 2
@@ -87,40 +86,23 @@ def compare_and_print(request: CompareRequest) -> int:
     return _exit_code(comparison)
 
 
-def _material(request: CompareRequest) -> "_Read":
-    given = [request.scenario is not None, request.recording is not None]
+def _material(request: CompareRequest) -> ReadMaterial:
     has_cluster = bool(request.cluster.files) or request.cluster.is_live
-    if sum(given) > 1:
-        raise InputError("a scenario and a recording cannot be played together; name one of them")
     if request.recording is not None and has_cluster:
         raise InputError("a recording brings its own cluster: leave out -f and --from-cluster")
-    gates = tuple(request.feature_gates)
-    checked_gates(gates)
-    if request.recording is not None:
-        recorded = read_recording(request.recording)
-        name = request.recording.name
-        return _Read(Material(name=name, recorded=recorded, gates=gates), 0)
+    checked_gates(request.feature_gates)
     documents = []
-    if has_cluster or request.scenario is None:
+    if has_cluster or (request.scenario is None and request.recording is None):
         # Each variant reads those of its own configuration.
         documents = load_input(request.cluster, command="compare", dialects=DIALECTS).documents
-    if request.scenario is None:
-        name = ", ".join(request.cluster.files) or "cluster"
-        return _Read(
-            Material(name=name, documents=documents, limit_s=request.limit_s, gates=gates), 0
-        )
-    packed, scenario = pack_scenario(request.scenario)
-    return _Read(
-        Material(name=scenario.name, documents=documents, scenario=packed, gates=gates),
-        scenario.seed,
+    return read_material(
+        documents,
+        name=", ".join(request.cluster.files) or "cluster",
+        scenario=request.scenario,
+        recording=request.recording,
+        gates=tuple(request.feature_gates),
+        limit_s=request.limit_s,
     )
-
-
-class _Read(NamedTuple):
-    """The input, and the seed it names."""
-
-    material: Material
-    seed: int
 
 
 def _run(

@@ -14,6 +14,7 @@ from kubestow.api.meta import object_ref
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.clock import SystemClock
+from kubestow.cluster.http.users_kubeconfig import Kubeconfig
 from kubestow.errors import InputError
 from kubestow.explain.annotations import result_annotations
 from kubestow.explain.cluster import StillCluster
@@ -27,7 +28,6 @@ from kubestow.service.commands.explain_sources import (
     live_cluster,
 )
 from kubestow.service.commands.explain_text import print_explanation
-from kubestow.service.commands.kubeconfig import Kubeconfig
 from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
 from kubestow.service.formats import DataFormat, ExplainFormat
 from kubestow.service.logging import warnings_on_stderr

@@ -15,13 +15,13 @@ from kubestow.clock import SystemClock
 from kubestow.cluster.failure_log import FailureLog
 from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.session import ApiSession
+from kubestow.cluster.http.users_kubeconfig import Kubeconfig
 from kubestow.cluster.informer import POD_FIELD_SELECTOR, Informer
 from kubestow.config.scalars import Duration
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import InputError
 from kubestow.recording.format import FOREIGN_ORIGIN
 from kubestow.recording.recording import RecordTo, RunRecording
-from kubestow.service.commands.kubeconfig import Kubeconfig
 from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.connections import user_agent
 from kubestow.service.logging import warnings_on_stderr

@@ -11,10 +11,15 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 from urllib.parse import urlencode
 
+import numpy as np
+
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
+from kubestow.clock import Clock
 from kubestow.cluster.documents import as_object, objects_in, removed_at, replaced_at, value_at
-from kubestow.cluster.http.http_client import PAGE_SIZE, list_path
+from kubestow.cluster.http.http_client import PAGE_SIZE, HttpClient, list_path
+from kubestow.cluster.http.kubeconfig import ServerConfig
+from kubestow.cluster.http.session import ApiSession
 from kubestow.cluster.resources import ApiResource, default_resources
 from kubestow.errors import ApiError, GoneError, InputError, NotFoundError
 from kubestow.simulator.manifests import READ_KINDS
@@ -46,6 +51,17 @@ def read_resources() -> list[ApiResource]:
     """The resources that are read, in the order of their names."""
     resources = (one for one in default_resources() if one.kind in READ_KINDS)
     return sorted(resources, key=lambda resource: resource.qualified_name)
+
+
+async def read_server(server: ServerConfig, clock: Clock, user_agent: str) -> LiveCluster:
+    """Connect, read everything, disconnect."""
+    # Lists come one after the other; a server has its own limits, so none is needed here.
+    session = ApiSession(server, clock, user_agent=user_agent, qps=-1, burst=1)
+    client = HttpClient(session, rng=np.random.default_rng())
+    try:
+        return await read_cluster(client)
+    finally:
+        client.close()
 
 
 async def read_cluster(client: DocumentReader) -> LiveCluster:

@@ -1,28 +1,18 @@
-"""What scripts and notebooks import: `from kubestow import load_cluster, simulate`.
+"""A cluster that stands still, to explain pods in it and to place them one by one."""
 
-This and the contract of plugins (`kubestow.plugin`) are the only parts that outside programs should
-import; both follow the version of the package. docs/reference/python.md describes it.
-"""
-
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from kubestow.api.decode import convert
-from kubestow.api.files import Document, load_documents
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import DEFAULT_SCHEDULER_NAME, Pod, is_assigned
+from kubestow.apiserver.writes.admission import validated
 from kubestow.apiserver.writes.defaults import apply_defaults
 from kubestow.clock import SystemClock
-from kubestow.config.decoding import load_config
-from kubestow.config.feature_gates import FeatureGates, parse_gates
-from kubestow.config.scheduler import SchedulerConfig
-from kubestow.config.validation import check_config
-from kubestow.engine.decision import Decision
+from kubestow.cluster.resources import PODS
 from kubestow.engine.frozen_decision import FrozenDecision
-from kubestow.errors import InputError, PluginError
+from kubestow.errors import ApiError, InputError, PluginError
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Explanation
 from kubestow.explain.pod import explain_pod
@@ -30,45 +20,10 @@ from kubestow.explain.suggestions import find_suggestions
 from kubestow.explain.unplaced import unplaced
 from kubestow.framework.plugin import Plugin
 from kubestow.index.nodes import Nodes, nodes_of
-from kubestow.plugins.loading import LoadedPlugins, load_plugins
-from kubestow.plugins.registry import REGISTRY
-from kubestow.simulator.defaults import LIMIT_S
-from kubestow.simulator.input.pods import without_placements
-from kubestow.simulator.manifests import select_manifests
-from kubestow.simulator.reports import files
-from kubestow.simulator.reports.extra import require_extra
-from kubestow.simulator.reports.simulated import run_of_simulation
-from kubestow.simulator.results import RunResult
-from kubestow.simulator.scenario.run import run_scenario
-from kubestow.simulator.simulation import Simulation, SimulationResult
+from kubestow.library.sources import Source, documents_of, scheduler_of
+from kubestow.notebook import html_table
+from kubestow.plural import counted
 from kubestow.simulator.still import still_cluster
-from kubestow.simulator.traces.openb import openb_scenario
-from kubestow.simulator.traces.plain import plain_scenario
-from kubestow.simulator.virtual_time import run_in_virtual_time
-
-if TYPE_CHECKING:
-    import polars
-
-    from kubestow.simulator.reports.frames import Frames
-
-__all__ = [
-    "Explanation",
-    "FrozenDecision",
-    "InputError",
-    "LoadedCluster",
-    "RunResult",
-    "SimulationResult",
-    "attempts_frame",
-    "frames",
-    "load_cluster",
-    "scores_frame",
-    "simulate",
-    "simulate_trace",
-    "write_report",
-]
-
-# A file, a directory, or an object as it would be written in a file.
-Source = str | Path | JsonObject
 
 
 class LoadedCluster:
@@ -76,6 +31,19 @@ class LoadedCluster:
 
     def __init__(self, cluster: StillCluster) -> None:
         self._cluster = cluster
+
+    def __repr__(self) -> str:
+        pods = self._cluster.objects.pods
+        waiting_count = sum(not is_assigned(pod) for pod in pods)
+        return (
+            f"<LoadedCluster: {counted(len(self.nodes), 'node')}, {counted(len(pods), 'pod')}, "
+            f"{waiting_count} waiting>"
+        )
+
+    def _repr_html_(self) -> str:
+        pods = self._cluster.objects.pods
+        rows = ((pod.metadata.namespace, pod.metadata.name, pod.spec.node_name) for pod in pods)
+        return html_table(repr(self)[1:-1], ("namespace", "name", "node"), rows, len(pods))
 
     @property
     def nodes(self) -> list[str]:
@@ -172,7 +140,14 @@ class LoadedCluster:
         return found
 
     def _new_pod(self, manifest: JsonObject) -> Pod:
-        pod = convert(Pod, apply_defaults(manifest))
+        kind = manifest.get("kind")
+        if kind != "Pod":
+            raise InputError(f"the object to place is of kind {kind!r}, expected a Pod")
+        try:
+            pod = validated(PODS, apply_defaults(manifest))
+        except ApiError as error:
+            raise InputError(str(error)) from error
+        assert isinstance(pod, Pod)
         namespace, name = pod.metadata.namespace or "default", pod.metadata.name
         if self._cluster.objects.pods.get(namespace, name) is not None:
             raise InputError(f'there is a pod "{namespace}/{name}" already')
@@ -196,122 +171,8 @@ def load_cluster(
     `config` is a file with a KubeSchedulerConfiguration, `feature_gates` are texts such as
     "GangScheduling=true". Raises InputError.
     """
-    loaded, gates = _scheduler(config, feature_gates)
+    loaded, gates = scheduler_of(config, feature_gates)
     cluster = still_cluster(
-        _documents(sources), loaded.config, SystemClock(), registry=loaded.registry, gates=gates
+        documents_of(sources), loaded.config, SystemClock(), registry=loaded.registry, gates=gates
     )
     return LoadedCluster(cluster)
-
-
-def simulate(
-    *sources: Source,
-    config: str | Path | None = None,
-    feature_gates: Iterable[str] = (),
-    reschedule: bool = False,
-    limit_s: float = LIMIT_S,
-    on_decision: Callable[[FrozenDecision], None] | None = None,
-) -> SimulationResult:
-    """Place all waiting pods, in virtual time; `reschedule` forgets where pods run first.
-
-    `on_decision` is called with every attempt. Raises InputError.
-    """
-    loaded, gates = _scheduler(config, feature_gates)
-    documents = _documents(sources)
-    if reschedule:
-        documents = without_placements(documents)
-
-    def note(decision: Decision) -> None:
-        if on_decision is not None:
-            on_decision(decision.freeze())
-
-    async def run() -> SimulationResult:
-        simulation = Simulation(
-            documents, loaded.config, registry=loaded.registry, on_decision=note, gates=gates
-        )
-        return await simulation.run(limit_s=limit_s)
-
-    return run_in_virtual_time(run())
-
-
-def simulate_trace(
-    pods: str | Path,
-    *sources: Source,
-    nodes: str | Path | None = None,
-    trace: Literal["csv", "openb"] = "csv",
-    config: str | Path | None = None,
-    feature_gates: Iterable[str] = (),
-) -> RunResult:
-    """Play a trace in virtual time, as `kubestow simulate --trace` does.
-
-    `pods` and `nodes` are its files; of a CSV trace, nodes may also be among the sources. Raises
-    InputError.
-    """
-    loaded, gates = _scheduler(config, feature_gates)
-    if trace == "openb":
-        if nodes is None or sources:
-            raise InputError("a trace of the format openb has its nodes in a file: nodes=")
-        scenario = openb_scenario(Path(nodes), Path(pods))
-    else:
-        scenario = plain_scenario(
-            Path(pods),
-            nodes=None if nodes is None else Path(nodes),
-            documents=_documents(sources),
-        )
-    return run_scenario(scenario, loaded.config, loaded.registry, gates)
-
-
-def write_report(result: RunResult | SimulationResult, path: str | Path) -> list[Path]:
-    """Write a report, by the suffix of the name (docs/guides/reports.md); returns the files.
-
-    Raises InputError, also if the extra `reports` is missing.
-    """
-    return files.write_report(_run(result), Path(path))
-
-
-def frames(result: RunResult | SimulationResult) -> "Frames":
-    """The rows of a result as data frames: `pods`, `nodes`, `samples` and `changes`."""
-    require_extra("data frames", "polars")
-    from kubestow.simulator.reports.frames import frames_of
-
-    return frames_of(_run(result))
-
-
-def attempts_frame(decisions: Iterable[FrozenDecision]) -> "polars.DataFrame":
-    """A row for each attempt."""
-    require_extra("data frames", "polars")
-    from kubestow.simulator.reports import frames as made
-
-    return made.attempts_frame(decisions)
-
-
-def scores_frame(decisions: Iterable[FrozenDecision]) -> "polars.DataFrame":
-    """A row for each attempt, feasible node and plugin; `attempt` counts from 0."""
-    require_extra("data frames", "polars")
-    from kubestow.simulator.reports import frames as made
-
-    return made.scores_frame(decisions)
-
-
-def _run(result: RunResult | SimulationResult) -> RunResult:
-    return result if isinstance(result, RunResult) else run_of_simulation(result)
-
-
-def _scheduler(
-    config: str | Path | None, feature_gates: Iterable[str]
-) -> tuple[LoadedPlugins, FeatureGates]:
-    gates = parse_gates(feature_gates)
-    if config is None:
-        return LoadedPlugins(SchedulerConfig(), REGISTRY), gates
-    loaded = load_config(str(config))
-    check_config(loaded)
-    return load_plugins(loaded), gates
-
-
-def _documents(sources: Sequence[Source]) -> list[Document]:
-    documents: list[Document] = []
-    for number, source in enumerate(sources, start=1):
-        if isinstance(source, dict):
-            documents.append(Document(source, f"object {number}"))
-        else:
-            documents += load_documents([source])
-    return select_manifests(documents).documents

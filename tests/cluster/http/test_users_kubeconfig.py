@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from kubestow.cluster.http.users_kubeconfig import Kubeconfig
 from kubestow.errors import ConfigError
-from kubestow.service.commands.kubeconfig import Kubeconfig
 from kubestow.testing import ManualClock
 
 CONTEXTS = """\

@@ -14,7 +14,7 @@ from kubestow import FrozenDecision, InputError, LoadedCluster, load_cluster, si
 from kubestow.library import __all__ as offered
 from kubestow.plugin import PluginError, PodInfo, Status
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 
 
