@@ -2,15 +2,19 @@
 
 A pod may have thousands of affinity terms, and each class of pods is compared with all of them.
 Most selectors read one label: what all of these come to for a pod follows from the values of its
-labels, by one look-up per label key.
+labels, by one look-up per label key. The others are found by the pod's labels as well
+(`api.selector_index`).
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 import msgspec
+import numpy as np
 
 from kubestow.api.labels import Requirement, Selector
 from kubestow.api.pod_info import PodClass
+from kubestow.api.selector_index import SelectorIndex
 
 
 class PodSet(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
@@ -32,21 +36,57 @@ class WeightTable:
 
     def __init__(self, entries: Iterable[tuple[PodSet, int]]) -> None:
         self._by_namespaces: dict[frozenset[str] | None, dict[str, _ValueWeights]] = {}
-        self._others: list[tuple[PodSet, int]] = []
+        others: list[tuple[PodSet, int]] = []
         for pods, weight in entries:
             requirements = pods.selector.requirements
-            if len(requirements) != 1 or pods.selector.is_nothing:
-                self._others.append((pods, weight))
+            # Namespaces are looked up where sets share them.
+            is_shared = len(self._by_namespaces) < _NAMESPACES_FEW
+            is_shared = is_shared or pods.namespaces in self._by_namespaces
+            if len(requirements) != 1 or pods.selector.is_nothing or not is_shared:
+                others.append((pods, weight))
                 continue
             by_key = self._by_namespaces.setdefault(pods.namespaces, {})
             by_key.setdefault(requirements[0].key, _ValueWeights()).add(requirements[0], weight)
+        self._others = _WeightIndex(others) if others else None
 
     def weigh(self, pod_class: PodClass) -> int:
-        total = sum(weight for pods, weight in self._others if pods.has(pod_class))
+        total = 0 if self._others is None else self._others.weigh(pod_class)
         for namespaces, by_key in self._by_namespaces.items():
             if namespaces is None or pod_class.namespace in namespaces:
                 total += _sum(by_key, pod_class.labels)
         return total
+
+
+# For how many lists of namespaces the sets are kept apart.
+_NAMESPACES_FEW: Final = 16
+# Not a label: no label key is empty.
+_NAMESPACE: Final = ""
+
+
+class _WeightIndex:
+    """The weights of sets of any form. The namespace of a pod is looked up as a label is."""
+
+    __slots__ = ("_are_equal", "_index", "_weights")
+
+    def __init__(self, entries: Iterable[tuple[PodSet, int]]) -> None:
+        usable = [(pods, weight) for pods, weight in entries if not pods.selector.is_nothing]
+        self._index = SelectorIndex([_requirements(pods) for pods, _ in usable])
+        self._weights = np.array([weight for _, weight in usable], np.int64)
+        # Of required terms all are.
+        self._are_equal = len({weight for _, weight in usable}) == 1
+
+    def weigh(self, pod_class: PodClass) -> int:
+        matches = self._index.matches({**pod_class.labels, _NAMESPACE: pod_class.namespace})
+        if self._are_equal:
+            return int(np.count_nonzero(matches)) * int(self._weights[0])
+        return int(self._weights[matches].sum())
+
+
+def _requirements(pods: PodSet) -> tuple[Requirement, ...]:
+    requirements = pods.selector.requirements
+    if pods.namespaces is None:
+        return requirements
+    return (*requirements, Requirement(_NAMESPACE, "In", pods.namespaces))
 
 
 class _ValueWeights:
