@@ -168,7 +168,20 @@ class NodeInfo:
 
     def clone(self) -> "NodeInfo":
         """A copy whose pods may change; it shares the immutable Pod and Node objects."""
-        copy = NodeInfo.__new__(NodeInfo)
+        copy = self._copied_as(type(self))
+        copy.term_counts = self.term_counts.copy()
+        return copy
+
+    def simulated(self) -> "NodeInfo":
+        """A copy to add pods to and remove pods from in a simulation. It counts no terms: plugins
+        count those that concern the incoming pod, and a pod may have thousands."""
+        copy = self._copied_as(_SimulatedInfo)
+        copy.term_counts = {}
+        return copy
+
+    def _copied_as(self, cls: "type[NodeInfo]") -> "NodeInfo":
+        """A copy without `term_counts`."""
+        copy = cls.__new__(cls)
         copy.name = self.name
         copy.node = self.node
         copy.pods = self.pods.copy()
@@ -185,7 +198,6 @@ class NodeInfo:
         copy.unclaimed_volumes = self.unclaimed_volumes
         copy.class_counts = self.class_counts.copy()
         copy._terminating_class_counts = self._terminating_class_counts.copy()
-        copy.term_counts = self.term_counts.copy()
         copy.declared_features = self.declared_features
         copy.generation = self.generation
         return copy
@@ -243,6 +255,12 @@ class NodeInfo:
     def _count_terms(self, pod: PodInfo, sign: int) -> None:
         for term in owned_terms(pod):
             _add_count(self.term_counts, term, sign)
+
+
+class _SimulatedInfo(NodeInfo):
+    __slots__ = ()
+
+    def _count_terms(self, pod: PodInfo, sign: int) -> None: ...
 
 
 def _add_count(counts: dict[K, int], key: K, sign: int) -> None:

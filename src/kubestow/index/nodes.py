@@ -271,7 +271,7 @@ class SimulatedNode(Nodes):
 
     def _copied(self) -> NodeInfo:
         if not self._is_copy:
-            self.info, self._is_copy = self.info.clone(), True
+            self.info, self._is_copy = self.info.simulated(), True
         return self.info
 
     def requested(self, column: int) -> IntArray:

@@ -9,7 +9,7 @@ Not here: domains (`domains`), when a row is compared (`counts`), particular mea
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
@@ -372,6 +372,11 @@ class TermLedger(Ledger[OwnedTerm]):
             self._selecting.clear()
         self._selecting[pod_class] = namespace_labels, found
         return found
+
+    @property
+    def owned(self) -> Collection[AffinityTerm]:
+        """The terms that some row holds."""
+        return self._owned.keys()
 
     def topology_keys(self, *kinds: TermKind) -> Iterable[str]:
         """The keys of the terms of these kinds that pods own."""

@@ -1,12 +1,12 @@
 """Which nodes required pod (anti-)affinity excludes (spec 06 §6.2.5 to §6.2.7)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Final, TypeVar
 
 import numpy as np
 
-from kubestow.api.pod_info import PodInfo
+from kubestow.api.pod_info import AffinityTerms, PodInfo
 from kubestow.arrays import BoolArray, NarrowArray, Rows
 from kubestow.framework.reuse import RowCodes
 from kubestow.framework.status import Status
@@ -36,6 +36,7 @@ class FilterState:
     __slots__ = (
         "_apart",
         "_forbidden",
+        "_forbidding",
         "_is_shared",
         "_near",
         "_pod",
@@ -50,6 +51,8 @@ class FilterState:
         self._near, self._apart = required.near, required.apart
         self._forbidden = required.forbidden
         self._is_shared = True
+        # By the terms of pods that were added or removed: `_forbidding_keys`. For all copies.
+        self._forbidding: dict[AffinityTerms, Mapping[str, int]] = {}
 
     def passes_all(self) -> bool:
         """Whether it is known, without a look at the nodes, that every node passes."""
@@ -119,7 +122,7 @@ class FilterState:
         clone = FilterState.__new__(FilterState)
         clone._pod, clone._standing, clone._required = self._pod, self._standing, self._required
         clone._near, clone._apart, clone._forbidden = self._near, self._apart, self._forbidden
-        clone._is_shared = self._is_shared
+        clone._is_shared, clone._forbidding = self._is_shared, self._forbidding
         if not self._is_shared:
             clone._copy_counts()
         return clone
@@ -149,15 +152,32 @@ class FilterState:
         return is_first and bool(self._standing.required.near.weigh(self._pod.pod_class))
 
     def _add_forbidden(self, other: PodInfo, row: int, sign: int) -> None:
-        pod_class, labels = self._pod.pod_class, self._standing.namespace_labels
-        for term in other.required_anti_affinity_terms:
-            if not term.matches(pod_class.namespace, pod_class.labels, labels):
-                continue
-            key = term.topology_key
+        counted = self._forbidding.get(other.terms)
+        if counted is None:
+            counted = self._forbidding[other.terms] = self._forbidding_keys(other.terms)
+        for key, count in counted.items():
             if key not in self._forbidden:
                 column = self._standing.counts.column(key)
                 self._forbidden[key] = DomainCounts(np.zeros_like(column.populations), column)
-            self._forbidden[key].add(row, sign)
+            self._forbidden[key].add(row, sign * count)
+
+    def _forbidding_keys(self, terms: AffinityTerms) -> Mapping[str, int]:
+        """How many of the anti-affinity terms of another pod select this one, by topology key.
+
+        The terms of running pods have been compared with this one: a pod may have thousands.
+        """
+        standing, pod_class = self._standing, self._pod.pod_class
+        selecting, compared = standing.selecting, standing.counts.terms.owned
+        counted: dict[str, int] = {}
+        for term in terms.required_anti_affinity:
+            is_selecting = term in selecting
+            if not is_selecting and term not in compared:
+                is_selecting = term.matches(
+                    pod_class.namespace, pod_class.labels, standing.namespace_labels
+                )
+            if is_selecting:
+                counted[term.topology_key] = counted.get(term.topology_key, 0) + 1
+        return counted
 
 
 def _any(masks: Iterable[BoolArray]) -> BoolArray:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from kubestow.api.pod_info import PodClass, PodInfo
+from kubestow.api.pod_info import AffinityTerm, PodClass, PodInfo
 from kubestow.api.workload import Namespace
 from kubestow.cache.objects import ObjectStore
 from kubestow.cache.snapshot import Snapshot
@@ -86,7 +86,8 @@ class Standing:
     counts             of all pods and terms
     namespace_labels   the labels of the pod's Namespace object; none if there is no such object
     required           its own required terms
-    exposed            the terms of running pods that select it
+    selecting          the terms of running pods that select it
+    exposed            what they come to
     """
 
     __slots__ = (
@@ -98,15 +99,18 @@ class Standing:
         "exposed",
         "namespace_labels",
         "required",
+        "selecting",
     )
 
     def __init__(
         self,
         counts: TopologyCounts,
         required: RequiredTerms,
+        selecting: frozenset[AffinityTerm],
         exposed: Exposed,
         namespace_labels: Mapping[str, str],
     ) -> None:
+        self.selecting = selecting
         self.counts = counts
         self.required = required
         self.exposed = exposed
@@ -179,8 +183,10 @@ class Standings:
         self._pod_class, self._depends = pod_class, depends
         namespace = self._namespaces.get(pod.namespace)
         labels = _NO_LABELS if namespace is None else namespace.metadata.labels
-        exposed = self._existing.exposed(ledger.selecting(pod_class, labels))
+        selecting = ledger.selecting(pod_class, labels)
+        exposed = self._existing.exposed(selecting)
         # Pods with different labels may be selected by the same terms.
         if last is not None and exposed is last.exposed and labels is last.namespace_labels:
             return last
-        return Standing(counts, self._resolver.required(pod.terms), exposed, labels)
+        required = self._resolver.required(pod.terms)
+        return Standing(counts, required, selecting, exposed, labels)
