@@ -131,12 +131,16 @@ class SetAsideError(KubestowError):
 
     spent_s    what the attempt has taken so far
     awaited    work in another thread after which it can go on, or None
+    in_turns   what it found is not kept, so it has to be repeated in turns with the event loop
     """
 
-    def __init__(self, spent_s: float, awaited: "Future[Any] | None" = None) -> None:
+    def __init__(
+        self, spent_s: float, awaited: "Future[Any] | None" = None, *, in_turns: bool = False
+    ) -> None:
         super().__init__("the attempt was set aside")
         self.spent_s = spent_s
         self.awaited = awaited
+        self.in_turns = in_turns
 
 
 class CycleCancelledError(asyncio.CancelledError):

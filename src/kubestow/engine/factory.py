@@ -104,6 +104,8 @@ class SchedulerFactory:
         names = [profile.scheduler_name for profile in config.profiles]
         events = {name: self.events(name) for name in names}
         cycles = WaitingCycles()
+        if self.timer is not None and self.extenders_in_thread:
+            self.timer.turns = cycles
         extenders = extender_chain(
             config.extenders, rng=self.rng, in_thread=self.extenders_in_thread, wait=cycles.wait
         )
@@ -187,12 +189,16 @@ class SchedulerFactory:
             listeners=self.listeners,
             history=self.history,
             # In virtual time nothing else may go on during a request over a real network.
-            cycles=cycles if extenders is not None and self.extenders_in_thread else None,
+            cycles=cycles if self._has_turns(has_extenders=extenders is not None) else None,
             extenders=extenders,
         )
         if cache.groups is not None:
             scheduler.groups = self._group_scheduler(scheduler, groups)
         return scheduler
+
+    def _has_turns(self, *, has_extenders: bool) -> bool:
+        """Whether cycles may wait or rest while the loop goes on."""
+        return self.extenders_in_thread and (has_extenders or self.timer is not None)
 
     def _group_scheduler(self, scheduler: Scheduler, groups: Groups) -> GroupScheduler:
         queue, snapshot = scheduler.queue, scheduler.snapshot

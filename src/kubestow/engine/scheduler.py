@@ -5,7 +5,8 @@
                                     └──── failure ◄─────┴── back to the queue, condition, event
 
 A scheduling cycle (`schedule_one`) is a plain function that never waits. Binding runs beside it. A
-cycle that calls extenders waits for them while the loop goes on (`waiting_cycle`).
+cycle that calls extenders waits for them while the loop goes on, and one that takes long rests
+(`waiting_cycle`).
 """
 
 import asyncio
@@ -57,6 +58,7 @@ class SchedulingAttempt(NamedTuple):
     queued_pod: QueuedPod
     meter: CycleMeter
     earlier_s: float  # what it took before it was set aside
+    may_be_set_aside: bool
 
 
 @dataclass(kw_only=True, eq=False)
@@ -82,7 +84,7 @@ class Scheduler:
     metrics: SchedulerMetrics
     listeners: Sequence[DecisionListener] = ()
     history: DecisionListener | None = None  # called as listeners are; needs no timings
-    cycles: WaitingCycles | None = None  # None: extenders block the loop
+    cycles: WaitingCycles | None = None  # None: extenders and long cycles block the loop
     # Called when a cycle begins that may wait for extenders.
     on_waiting_cycle: Callable[[QueuedPod], None] | None = None
     extenders: ExtenderChain | None = None
@@ -104,6 +106,8 @@ class Scheduler:
                 if queued_pod is None:
                     return
                 cycles, turn_started_s = 0, self.metrics.now_s()
+            if self.cycles is not None and not self.cycles.are_idle.is_set():
+                await self._idle(self.cycles)
             if self._may_wait(queued_pod):
                 has_victims = await self._schedule_waiting(queued_pod)
             elif self.groups is None:
@@ -123,6 +127,12 @@ class Scheduler:
             if is_turn_over or has_victims:
                 await asyncio.sleep(0)
                 cycles, turn_started_s = 0, self.metrics.now_s()
+
+    @staticmethod
+    async def _idle(cycles: WaitingCycles) -> None:
+        """Return when no cycle waits: one that was set aside may do so beside the queue."""
+        while not cycles.are_idle.is_set():
+            await cycles.are_idle.wait()
 
     def _may_wait(self, queued_pod: QueuedPod) -> bool:
         extenders = self.extenders
@@ -152,12 +162,14 @@ class Scheduler:
             return None
         return self.conclude(attempt, decision)
 
-    async def _schedule_waiting(self, queued_pod: QueuedPod, earlier_s: float = 0.0) -> bool:
-        """The same; the loop goes on while the cycle waits for extenders."""
+    async def _schedule_waiting(
+        self, queued_pod: QueuedPod, earlier_s: float = 0.0, *, may_be_set_aside: bool = True
+    ) -> bool:
+        """The same; the loop goes on while the cycle waits for extenders or rests."""
         groups = self.groups
         if groups is not None and groups.is_member(queued_pod):
             return await self._schedule_group_waiting(groups, queued_pod)
-        attempt = self._begin(queued_pod, earlier_s)
+        attempt = self._begin(queued_pod, earlier_s, may_be_set_aside=may_be_set_aside)
         if attempt is None:
             return False
         if self.on_waiting_cycle is not None:
@@ -202,20 +214,22 @@ class Scheduler:
         self._pauses = self.group_pause_s > 0 and outcome.status is not None
         return outcome.is_waiting or outcome.has_victims
 
-    async def _resume(self, queued_pod: QueuedPod, earlier_s: float) -> None:
+    async def _resume(self, queued_pod: QueuedPod, earlier_s: float, in_turns: bool) -> None:
         """Try again what was set aside; the pod has been in flight all the time."""
         if self.cycles is not None:
-            await self.cycles.are_idle.wait()
+            await self._idle(self.cycles)
         metadata = queued_pod.pod.metadata
         known = self.objects.pods.get(metadata.namespace, metadata.name)
         if known is None or known.metadata.uid != metadata.uid or known.spec.node_name:
             self.queue.done(queued_pod.uid)
-        elif self._may_wait(queued_pod):
-            await self._schedule_waiting(queued_pod, earlier_s)
+        elif in_turns or self._may_wait(queued_pod):
+            await self._schedule_waiting(queued_pod, earlier_s, may_be_set_aside=not in_turns)
         else:
             self.schedule_one(queued_pod, earlier_s)
 
-    def _begin(self, queued_pod: QueuedPod, earlier_s: float = 0.0) -> "SchedulingAttempt | None":
+    def _begin(
+        self, queued_pod: QueuedPod, earlier_s: float = 0.0, *, may_be_set_aside: bool = True
+    ) -> "SchedulingAttempt | None":
         profile = self.profiles.get(queued_pod.scheduler_name)
         if profile is None:
             log.error('profile not found for scheduler name "%s"', queued_pod.scheduler_name)
@@ -223,10 +237,10 @@ class Scheduler:
             self.queue.done(queued_pod.uid)
             return None
         meter = self.metrics.start_attempt(profile.name, keeps_timings=bool(self.listeners))
-        return SchedulingAttempt(profile, queued_pod, meter, earlier_s)
+        return SchedulingAttempt(profile, queued_pod, meter, earlier_s, may_be_set_aside)
 
     def conclude(self, attempt: "SchedulingAttempt", decision: Decision) -> Decision:
-        profile, queued_pod, meter, _ = attempt
+        profile, queued_pod, meter, _, _ = attempt
         meter.algorithm_ended()
         self.metrics.decided(decision)
         for listener in self.listeners:
@@ -256,14 +270,20 @@ class Scheduler:
             return False  # Spec 04 §3: a pod without UID is not skipped.
 
     def _decide(self, attempt: "SchedulingAttempt") -> Decision:
-        profile, queued_pod, meter, earlier_s = attempt
+        profile, queued_pod, meter, earlier_s, may_be_set_aside = attempt
         try:
             self.snapshot.refresh(self.cache)
         except CacheError as error:
             decision = Decision(queued_pod.pod_info, profile.name, self.snapshot.names)
             return decision.fail(Status.from_error(error), CLEAR_NOMINATION)
         try:
-            return self.decider.decide(profile, queued_pod.pod_info, meter, earlier_s)
+            return self.decider.decide(
+                profile,
+                queued_pod.pod_info,
+                meter,
+                earlier_s,
+                may_be_set_aside=may_be_set_aside,
+            )
         except SetAsideError:
             raise
         except BaseException as error:

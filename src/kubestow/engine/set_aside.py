@@ -3,7 +3,8 @@
 Cycles are decided one at a time, so a long one would delay all other pods. Where the work of a
 plugin is kept (the answers of expensive device selectors, the verdicts on nodes), the attempt is
 interrupted after a tenth of a second and made again later, on the cluster as it then is; what was
-kept makes it shorter.
+kept makes it shorter. Where the work is not kept (evictions beside affinity), the attempt is made
+again in turns with the event loop (`waiting_cycle`), and other pods wait for its end.
 
     pod ── cycle ──► set aside ── other pods are served as long ──► cycle ──► … ──► decision
 
@@ -29,6 +30,7 @@ class _Part(NamedTuple):
     pause_s: float
     spent_s: float
     awaited: Future[Any] | None
+    in_turns: bool
 
 
 class SetAside:
@@ -36,10 +38,11 @@ class SetAside:
 
     def __init__(
         self,
-        resume: Callable[[QueuedPod, float], Awaitable[None]],
+        resume: Callable[[QueuedPod, float, bool], Awaitable[None]],
         spawn: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
-        """`resume` is called with what the attempt has taken, in seconds."""
+        """`resume` is called with what the attempt has taken, in seconds, and whether it goes on in
+        turns with the loop."""
         self._resume = resume
         self._spawn = spawn
         self._parts: deque[_Part] = deque()
@@ -50,7 +53,7 @@ class SetAside:
 
     def add(self, queued_pod: QueuedPod, earlier_s: float, error: SetAsideError) -> None:
         pause_s = error.spent_s - earlier_s
-        self._parts.append(_Part(queued_pod, pause_s, error.spent_s, error.awaited))
+        self._parts.append(_Part(queued_pod, pause_s, error.spent_s, error.awaited, error.in_turns))
         if not self._is_running:
             self._is_running = True
             self._spawn(self._run())
@@ -59,12 +62,12 @@ class SetAside:
         loop = asyncio.get_running_loop()
         try:
             while self._parts:
-                queued_pod, pause_s, spent_s, awaited = self._parts.popleft()
+                queued_pod, pause_s, spent_s, awaited, in_turns = self._parts.popleft()
                 await asyncio.sleep(pause_s)
                 if awaited is not None:
                     started_s = loop.time()
                     await asyncio.wait((asyncio.wrap_future(awaited),))
                     spent_s += loop.time() - started_s
-                await self._resume(queued_pod, spent_s)
+                await self._resume(queued_pod, spent_s, in_turns)
         finally:
             self._is_running = False

@@ -1,4 +1,4 @@
-"""Lets a scheduling cycle wait for extenders while the event loop goes on.
+"""Lets a scheduling cycle wait for extenders, or rest, while the event loop goes on.
 
 A cycle is a plain function with extenders deep inside, also in preemption. It runs in a thread of
 its own, in strict turns with the loop: the loop stands still while the cycle computes, and goes on
@@ -18,11 +18,15 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kubestow.errors import CycleCancelledError
 
 T = TypeVar("T")
+
+# How long the loop goes on when a cycle rests. Nothing but bindings and timers are served: pods and
+# events of watches wait for the end of the cycle.
+REST_S: Final = 0.01
 
 
 class WaitingCycles:
@@ -32,11 +36,18 @@ class WaitingCycles:
         self.are_idle = asyncio.Event()
         self.are_idle.set()
         self._turn: _Turn | None = None
+        # Called in the thread of a cycle when it begins, and before the loop goes on.
+        self.on_turn: Callable[[], None] | None = None
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the caller is a cycle that has turns with the loop."""
+        return self._turn is not None and self._turn.is_here
 
     async def run(self, cycle: Callable[[], T]) -> T:
         """The result of the cycle. If this is cancelled, so is the wait of the cycle."""
         assert self._turn is None, "one cycle at a time"
-        turn = self._turn = _Turn(cycle)
+        turn = self._turn = _Turn(cycle, self.on_turn or _do_nothing)
         self.are_idle.clear()
         try:
             return await turn.run()
@@ -51,16 +62,25 @@ class WaitingCycles:
             turn.wait(answer)
         return answer.result()
 
+    def give_way(self) -> None:
+        """Let the loop go on for a while; called in a cycle."""
+        turn = self._turn
+        assert turn is not None and turn.is_here
+        turn.wait(None)
+
 
 class _Turn:
     """One cycle, and whose turn it is."""
 
-    def __init__(self, cycle: Callable[[], Any]) -> None:
+    def __init__(self, cycle: Callable[[], Any], on_turn: Callable[[], None]) -> None:
         self._cycle = cycle
+        self._on_turn = on_turn
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
         self._for_loop = threading.Semaphore(0)
         self._for_cycle = threading.Semaphore(0)
+        # Whether the cycle has not ended, and what it waits for; nothing if it only rests.
+        self._is_waiting = False
         self._awaited: Future[Any] | None = None
         self._is_cancelled = False
         self._outcome: Future[Any] = Future()
@@ -76,8 +96,11 @@ class _Turn:
         self._thread.start()
         self._for_loop.acquire()
         try:
-            while (awaited := self._awaited) is not None:
-                await _settled(awaited)
+            while self._is_waiting:
+                if self._awaited is None:
+                    await asyncio.sleep(REST_S)
+                else:
+                    await _settled(self._awaited)
                 self._let_cycle_go_on()
         except asyncio.CancelledError:
             self._is_cancelled = True
@@ -88,7 +111,7 @@ class _Turn:
         return self._outcome.result()
 
     def _let_cycle_go_on(self) -> None:
-        self._awaited = None
+        self._is_waiting, self._awaited = False, None
         self._for_cycle.release()
         self._for_loop.acquire()
 
@@ -97,23 +120,31 @@ class _Turn:
     def _work(self) -> None:
         # Plugins start tasks in a cycle. The loop stands still meanwhile, so that is safe.
         asyncio._set_running_loop(self._loop)  # pyright: ignore[reportPrivateUsage]
+        self._on_turn()
         try:
             self._outcome.set_result(self._context.run(self._cycle))
         except BaseException as error:  # Raised again on the loop.
             self._outcome.set_exception(error)
         finally:
             asyncio._set_running_loop(None)  # pyright: ignore[reportPrivateUsage]
+            self._on_turn()
             self._for_loop.release()
 
-    def wait(self, answer: "Future[Any]") -> None:
+    def wait(self, answer: "Future[Any] | None") -> None:
+        """Let the loop go on until there is an answer; without one, for a while."""
         # A cancelled cycle may get here again, if a plugin's fault is caught: the loop waits then.
         if not self._is_cancelled:
-            self._awaited = answer
+            self._is_waiting, self._awaited = True, answer
+            self._on_turn()
             self._for_loop.release()
             self._for_cycle.acquire()
         if self._is_cancelled:
-            answer.cancel()
+            if answer is not None:
+                answer.cancel()
             raise CycleCancelledError
+
+
+def _do_nothing() -> None: ...
 
 
 async def _settled(answer: "Future[Any]") -> None:

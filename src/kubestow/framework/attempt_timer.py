@@ -11,14 +11,18 @@ watchdog reports it.
 A plugin whose work is kept from attempt to attempt lets it be interrupted (`may_interrupt`): the
 attempt is then set aside after a short time, other pods are served, and it is made again.
 
-One timer serves all attempts of a scheduler, since there is one at a time. Evictions (PostFilter),
-Reserve and Permit are never interrupted: they have begun to change something.
+Work that is not kept, because it depends on all pods of the cluster, would begin from scratch. It
+says where it can rest (`pause`): the attempt is then made again in turns with the event loop, which
+goes on at every rest; other pods wait for its end.
+
+One timer serves all attempts of a scheduler, since there is one at a time. An attempt that has
+begun to change something (evictions, Reserve, Permit) is not interrupted any more.
 """
 
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, Protocol
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.errors import BudgetSpentError, SetAsideError
@@ -42,6 +46,19 @@ SLICE_S: Final = 0.1
 _PURE_POINTS: Final = frozenset((PRE_FILTER, FILTER, PRE_SCORE, SCORE, NORMALIZE))
 
 
+class Turns(Protocol):
+    """The turns of cycles and the event loop (`engine.waiting_cycle`)."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the caller is a cycle that has turns with the loop."""
+        ...
+
+    def give_way(self) -> None:
+        """Let the loop go on for a while."""
+        ...
+
+
 class AttemptTimer:
     def __init__(
         self,
@@ -50,10 +67,14 @@ class AttemptTimer:
         budget_s: float,
         count_slow: Callable[[str, str], None],
         slice_s: float = SLICE_S,
+        turns: Turns | None = None,
     ) -> None:
-        """`budget_s` 0 is none. `count_slow` is called with plugin and extension point."""
+        """`budget_s` 0 is none. `count_slow` is called with plugin and extension point. Without
+        `turns` work that is not kept does not rest."""
         self._now_s = now_s
         self._slice_s = slice_s
+        self.turns = turns
+        self._rest_s = 0.0  # when the attempt has to rest
         self._earlier_s = 0.0  # taken by earlier parts of the same attempt
         self.may_wait = True  # whether the attempt may be set aside
         self._budget_s = budget_s
@@ -69,17 +90,14 @@ class AttemptTimer:
         self.may_wait = may_be_set_aside
         self._earlier_s = earlier_s
         self._started_s = self._last_s = self._now_s()
+        self._rest_s = self._started_s + self._slice_s
         if self._budget_s:
             self._deadline_s = self._started_s + self._budget_s - earlier_s
         self._slowest = ("", "", 0.0)
 
     def resume(self) -> None:
         """Leave out the time since the last call: it was spent outside of plugins."""
-        now_s = self._now_s()
-        left_out_s = now_s - self._last_s
-        self._started_s += left_out_s
-        self._deadline_s += left_out_s
-        self._last_s = now_s
+        self._leave_out(self._last_s)
 
     def plugin_ended(self, plugin: str, point: str, answer: object = None) -> None:
         """Raises BudgetSpentError if the attempt has taken too long."""
@@ -101,11 +119,29 @@ class AttemptTimer:
 
     def may_interrupt(self) -> None:
         """Called between pieces of work that are kept. Raises SetAsideError, BudgetSpentError."""
+        if not self.may_wait:
+            self.pause()
+            return
         now_s = self._now_s()
         if now_s > self._deadline_s:
             raise BudgetSpentError(self._text(now_s))
-        if self.may_wait and now_s > self._started_s + self._slice_s:
+        if now_s > self._rest_s:
             raise SetAsideError(self._taken_s(now_s))
+
+    def pause(self) -> None:
+        """Called between pieces of work that are not kept. Raises as `may_interrupt` does."""
+        now_s = self._now_s()
+        if now_s > self._deadline_s:
+            raise BudgetSpentError(self._text(now_s))
+        turns = self.turns
+        if now_s <= self._rest_s or turns is None:
+            return
+        if turns.is_here:
+            turns.give_way()
+            self._leave_out(now_s)
+            self._rest_s = self._last_s + self._slice_s
+        elif self.may_wait:
+            raise SetAsideError(self._taken_s(now_s), in_turns=True)
 
     def wait_for(self, awaited: "Future[Any]") -> NoReturn:
         """Set the attempt aside until the work has ended."""
@@ -116,6 +152,15 @@ class AttemptTimer:
 
     def _taken_s(self, now_s: float) -> float:
         return self._earlier_s + now_s - self._started_s
+
+    def _leave_out(self, since_s: float) -> None:
+        """The time since then is not the attempt's."""
+        now_s = self._now_s()
+        left_out_s = now_s - since_s
+        self._started_s += left_out_s
+        self._deadline_s += left_out_s
+        self._rest_s += left_out_s
+        self._last_s = now_s
 
     def _note_slow(self, plugin: str, point: str, taken_s: float) -> None:
         if taken_s > self._slowest[2]:
@@ -153,6 +198,8 @@ class NoTimer:
         return False
 
     def may_interrupt(self) -> None: ...
+
+    def pause(self) -> None: ...
 
     def wait_for(self, awaited: "Future[Any]") -> NoReturn:
         raise AssertionError("this attempt cannot wait")

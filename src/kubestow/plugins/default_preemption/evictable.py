@@ -12,7 +12,7 @@ The pods of several nodes are in slots, one row per slot of all nodes:
 Not here: whether a pod can be reprieved (`one_node`, `many_nodes`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -25,6 +25,7 @@ from kubestow.arrays import BoolArray, IntArray, IntpArray
 from kubestow.cache.change_log import Depends
 from kubestow.cache.resource_columns import BASIC_RESOURCES
 from kubestow.cache.snapshot import Snapshot
+from kubestow.framework.attempt_timer import NO_TIMER
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.nodes import Nodes
 
@@ -76,12 +77,17 @@ class RankedPods(Follower):
             self._splits.pop(row, None)
 
     def reprieved(
-        self, rows: IntpArray, priority: int, budgets: BudgetTable | None, now_ns: int
+        self,
+        rows: IntpArray,
+        priority: int,
+        budgets: BudgetTable | None,
+        now_ns: int,
+        pause: Callable[[], None] = NO_TIMER.pause,
     ) -> "PodSlots":
         """The pods of lower priority on these nodes, in the order in which they are reprieved.
 
         First those that would violate a budget, each part most important first. `budgets` None
-        means that the cluster has none.
+        means that the cluster has none. `pause` is called between nodes.
         """
         slots = self.below(rows, priority)
         # A pod that has not started counts as started now; some pod starts later than that.
@@ -91,6 +97,7 @@ class RankedPods(Follower):
             return slots
         listed: list[int] = rows.tolist()
         for position, row in enumerate(listed):
+            pause()
             if position in late:
                 on_node = self._snapshot.node_infos[row].pods
                 lower = by_importance([pod for pod in on_node if pod.priority < priority], now_ns)

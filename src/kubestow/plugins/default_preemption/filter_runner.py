@@ -99,6 +99,7 @@ class FilterRunner:
         numbers = np.zeros(len(positions), np.int64)
         listed: list[int] = positions.tolist()
         for index, position in enumerate(listed):
+            self._state.timer.pause()
             node, state = node_at(position)
             try:
                 code = code_of_one(each.step, state, self._pod, node)

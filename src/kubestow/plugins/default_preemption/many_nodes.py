@@ -173,11 +173,13 @@ class _VictimPods(NamedTuple):
 def _reprieve(inputs: TrialInputs, rows: IntpArray, runner: FilterRunner) -> _Victims:
     """Put pods back where the preemptor still fits; returns the others."""
     ranked = inputs.snapshot.derived(RankedPods)
-    slots = ranked.reprieved(rows, inputs.pod.priority, inputs.budgets, inputs.now_ns)
+    pause = inputs.state.timer.pause
+    slots = ranked.reprieved(rows, inputs.pod.priority, inputs.budgets, inputs.now_ns, pause)
     simulated = _SimulatedNodes(inputs, rows, slots)
     victims = np.zeros_like(slots.exists)
     used: list[int] = np.flatnonzero(slots.exists.any(axis=1)).tolist()
     for slot in used:
+        pause()
         simulated.put_back(slot)
         rejected = simulated.fails(runner, slots.exists[slot])
         if rejected.any():
@@ -267,12 +269,15 @@ class _SimulatedNodes:
         return trial_node
 
     def _add(self, trial_node: TrialNode, pod: PodInfo) -> None:
+        # A single pod may have thousands of terms, and so may the preemptor.
+        self._inputs.state.timer.pause()
         trial_node.node.add_pod(pod)
         inputs, row = self._inputs, trial_node.node.row
         if run_add_pod(inputs.profile, trial_node.state, inputs.pod, pod, row) is not None:
             raise FilterFault
 
     def _remove(self, trial_node: TrialNode, pod: PodInfo) -> None:
+        self._inputs.state.timer.pause()
         trial_node.node.remove_pod(pod)
         inputs, row = self._inputs, trial_node.node.row
         if run_remove_pod(inputs.profile, trial_node.state, inputs.pod, pod, row) is not None:

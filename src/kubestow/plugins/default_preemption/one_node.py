@@ -126,13 +126,15 @@ class _Trial:
         )
 
     def _add(self, pod: PodInfo) -> None:
-        self._node.add_pod(pod)
         inputs = self._inputs
+        inputs.state.timer.pause()
+        self._node.add_pod(pod)
         _raise_on_failure(run_add_pod(inputs.profile, self._state, inputs.pod, pod, self._row))
 
     def _remove(self, pod: PodInfo) -> None:
-        self._node.remove_pod(pod)
         inputs = self._inputs
+        inputs.state.timer.pause()
+        self._node.remove_pod(pod)
         _raise_on_failure(run_remove_pod(inputs.profile, self._state, inputs.pod, pod, self._row))
 
 

@@ -112,9 +112,9 @@ class DefaultPreemption:
     def post_filter(
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        self._handle.metrics.preemption_attempted()
         ineligible = self._why_member_ineligible(pod)
         if ineligible is not None:
+            self._handle.metrics.preemption_attempted()
             return None, ineligible
         try:
             result, status = self._preempt(state, pod, diagnosis)
@@ -122,6 +122,8 @@ class DefaultPreemption:
             BaseException
         ) as error:  # From an extender or a user's rule; fails this attempt only.
             result, status = None, fault_status(error, self.name, POST_FILTER)
+        # Not before: an attempt that is set aside in the search is made, and counted, again.
+        self._handle.metrics.preemption_attempted()
         if status is not self._nominated and status.message:
             status = Status(status.code, f"preemption: {status.message}")
         return result, status
