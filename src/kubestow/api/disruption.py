@@ -148,7 +148,8 @@ class BudgetTable:
         if covering is None:
             if len(self._covering) >= COVERED_MAX:
                 self._covering.clear()
-            # Spec 01 §15: a pod without labels is under no budget, even one that selects by absence.
+            # Spec 01 §15: a pod without labels is under no budget, not even one that selects by
+            # absence.
             budgets = self._by_namespace.get(pod_class.namespace) if pod_class.labels else None
             covering = _NONE if budgets is None else budgets.covering(pod_class.labels)
             self._covering[pod_class] = covering

@@ -65,7 +65,7 @@ class WaitingCycles:
     def give_way(self) -> None:
         """Let the loop go on for a while; called in a cycle."""
         turn = self._turn
-        assert turn is not None and turn.is_here
+        assert turn is not None
         turn.wait(None)
 
 
