@@ -106,10 +106,10 @@ SIMULATE = "simulate -f cluster.yaml"
             "kubestow simulate -f -",
         ),
         (
-            f"{SIMULATE} -f replicas.yaml",
+            f"{SIMULATE} -f replicas.yaml --strict",
             2,
-            'replicas.yaml#2: cannot decode Deployment "web": spec.replicas is "3": expected a '
-            "whole number",
+            'the cluster cannot be set up: replicas.yaml#2: cannot decode Deployment "web": '
+            'spec.replicas is "3": expected a whole number',
         ),
         (
             f"{SIMULATE} -f field.yaml --strict",
@@ -118,12 +118,12 @@ SIMULATE = "simulate -f cluster.yaml"
             '"nodeSelector"?)',
         ),
         (
-            f"{SIMULATE} -f class.yaml",
+            f"{SIMULATE} -f class.yaml --strict",
             2,
             'the cluster cannot be set up: class.yaml#2: pods "web-',
         ),
         (
-            f"{SIMULATE} -f old.yaml",
+            f"{SIMULATE} -f old.yaml --strict",
             2,
             'the cluster cannot be set up: old.yaml#1: no matches for kind "Deployment" in version '
             '"extensions/v1beta1"',

@@ -19,7 +19,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.simulator.embedded import EmbeddedCluster
 from kubestow.simulator.gang_definitions import definitions_for
 from kubestow.simulator.kubelets import FakeKubelets
-from kubestow.simulator.simulation import load_cluster, pods_of
+from kubestow.simulator.loading import load_cluster, pods_of
 from kubestow.simulator.virtual_time import VirtualClock
 
 GATES = ("GenericWorkload", "GangScheduling")

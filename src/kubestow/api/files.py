@@ -54,6 +54,7 @@ def load_documents(
     *,
     stdin: BinaryIO | None = None,
     on_other: Callable[[str], None] | None = None,
+    on_refused: Callable[[str], None] | None = None,
 ) -> list[Document]:
     """All objects in the files, in the order given; those of a directory in the order of paths.
 
@@ -62,7 +63,8 @@ def load_documents(
     called with the place of each.
 
     Kinds in `decode.KINDS` are also decoded and checked. Raises DecodeError, whose message names
-    the document; of several in a file, also the line in which it begins.
+    the document; of several in a file, also the line in which it begins. Given `on_refused`, single
+    objects that are not valid are left out, and it is called with the message of each.
     """
     documents: list[Document] = []
     with collector.paused():
@@ -76,7 +78,7 @@ def load_documents(
                     on_other(source)
                     continue
                 try:
-                    documents += _objects_of(value, source)
+                    documents += _objects_of(value, source, on_refused)
                 except DecodeError as error:
                     line = _line_text(raw, number)
                     raise DecodeError(f"{error}{line}") from error
@@ -96,10 +98,19 @@ def documents_in(raw: bytes, *, name: str) -> list[Document]:
     return documents
 
 
-def _objects_of(value: object, source: str) -> list[Document]:
-    documents = list(_flatten(value, source))
-    for document in documents:
-        check_document(document)
+def _objects_of(
+    value: object, source: str, on_refused: Callable[[str], None] | None = None
+) -> list[Document]:
+    documents: list[Document] = []
+    for document in _flatten(value, source):
+        try:
+            check_document(document)
+        except DecodeError as error:
+            if on_refused is None:
+                raise
+            on_refused(str(error))
+        else:
+            documents.append(document)
     return documents
 
 
@@ -341,7 +352,8 @@ def check_document(document: Document) -> None:
     try:
         # Of other kinds the metadata must be valid; some, as configuration files, have none.
         obj = convert(cls or ApiObject, document.raw)
-        if cls is not None:
+        # What was read from a server, which has a UID, was validated there.
+        if cls is not None and not obj.metadata.uid:
             check_object(obj)
         if document.raw["kind"] in OWNERS_OF_PODS:
             check_counts(document.raw)

@@ -104,6 +104,7 @@ class MemoryCluster:
         resources: ResourceTable | None = None,
         admission: bool = True,
         namespace_lifecycle: bool = False,
+        lists_as_created: bool = False,
         history_max: int = HISTORY_MAX,
         seed: int = 0,
         gates: FeatureGates = DEFAULT_GATES,
@@ -114,6 +115,9 @@ class MemoryCluster:
         namespace stays until `finalize_namespace`; without it namespaces are only names. A deleted
         definition of a custom resource stays likewise until its objects are deleted. `gates` are
         those of the API server: fields of features that are off are dropped.
+
+        With `lists_as_created` whole lists are in the order of creation, not of names: a scheduler
+        that starts then sees nodes and pods in the order in which one that was there has seen them.
         """
         self.resources: Final = default_resources() if resources is None else resources
         self.served: Final = ServedTable(self.resources)
@@ -122,6 +126,7 @@ class MemoryCluster:
         self._clock = clock
         self._admission = admission
         self._namespace_lifecycle = namespace_lifecycle
+        self._lists_as_created = lists_as_created
         self._is_dry_run = False
         self._history_max = history_max
         self._identities = IdentitySource(seed)
@@ -160,7 +165,7 @@ class MemoryCluster:
         return self._collection(resource).objects.get((namespace, name))
 
     def objects_of(self, resource: ApiResource) -> Iterable[StoredObject]:
-        """All objects of a resource, in no particular order."""
+        """All objects of a resource, in the order in which they were created."""
         return self._collection(resource).objects.values()
 
     def has_any(self, resource: ApiResource) -> bool:
@@ -177,7 +182,7 @@ class MemoryCluster:
         limit: int = 0,
         continue_token: str = "",
     ) -> ObjectPage:
-        """The objects selected, in the order of namespace and name.
+        """The objects selected, in the order of namespace and name (see `lists_as_created`).
 
         `version` requests a state at least that new, with `is_exact` exactly that one. With `limit`
         the result comes in pages, all of them as of the first one's version.
@@ -193,12 +198,14 @@ class MemoryCluster:
             objects = collection.objects_at(version)
         else:
             version, objects = self._version, collection.objects
-        keys = sorted(
+        keys = [
             key
             for key, stored in objects.items()
             if (after is None or key > after)
             and (selection.is_everything or selection.matches(stored.document))
-        )
+        ]
+        if not self._lists_as_created or limit or is_exact:
+            keys.sort()
         page = keys[:limit] if limit else keys
         remaining_count = len(keys) - len(page)
         return ObjectPage(

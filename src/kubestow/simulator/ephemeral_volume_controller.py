@@ -1,5 +1,6 @@
 """Makes the claims of pods with ephemeral volumes, and deletes them with their pods."""
 
+from collections.abc import Set
 from contextlib import suppress
 from functools import partial
 
@@ -15,8 +16,10 @@ from kubestow.errors import NotFoundError
 
 
 class EphemeralVolumeController:
-    def __init__(self, cluster: MemoryCluster) -> None:
+    def __init__(self, cluster: MemoryCluster, *, standing: Set[str] = frozenset()) -> None:
+        """Nothing is done for pods whose UID is among `standing`."""
         self._cluster = cluster
+        self._standing = standing
         self._guard = Guard("ephemeral-volume-controller")
 
     async def run(self) -> None:
@@ -33,6 +36,8 @@ class EphemeralVolumeController:
             self._guard.close()
 
     def _handle(self, pod: Pod, type: EventType) -> None:
+        if pod.metadata.uid in self._standing:
+            return
         if type == "DELETED":
             self._delete_claims(pod)
         elif not is_terminating(pod):

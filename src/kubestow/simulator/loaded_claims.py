@@ -1,9 +1,11 @@
 """Claims and volumes that were read from another cluster, together with what refers to them.
 
-Objects get new UIDs when they are created here, so references have to follow: otherwise the pods of
-a claim, or the claim of a volume, would seem to have been replaced. Claims would be taken back, and
-volumes released.
+New objects get UIDs when they are created here, so references to them have to follow: otherwise the
+pods of a claim, or the claim of a volume, would seem to have been replaced. Claims would be taken
+back, and volumes released. An object that keeps its UID is referred to as it was.
 """
+
+from collections.abc import Set
 
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.memory import MemoryCluster
@@ -21,16 +23,19 @@ from kubestow.cluster.resources import (
 _ENDED = ("Released", "Failed")
 
 
-def relink_claims(store: MemoryCluster) -> None:
-    """Let claims refer to the pods, and volumes to the claims, of the names they refer to."""
+def relink_claims(store: MemoryCluster, standing: Set[str] = frozenset()) -> None:
+    """Let claims refer to the pods, and volumes to the claims, of the names they refer to.
+
+    `standing` are UIDs of objects that kept theirs.
+    """
     for resource in (RESOURCE_CLAIMS, PERSISTENT_VOLUME_CLAIMS):
         for stored in list(store.objects_of(resource)):
-            _replace(store, stored, _with_pods(store, stored))
+            _replace(store, stored, _with_pods(store, stored, standing))
     for stored in list(store.objects_of(PERSISTENT_VOLUMES)):
-        _replace(store, stored, _with_claim(store, stored.document))
+        _replace(store, stored, _with_claim(store, stored.document, standing))
 
 
-def _with_pods(store: MemoryCluster, claim: StoredObject) -> JsonObject:
+def _with_pods(store: MemoryCluster, claim: StoredObject, standing: Set[str]) -> JsonObject:
     document = claim.document
     for path, kind_field, kind in (
         (("metadata", "ownerReferences"), "kind", "Pod"),
@@ -38,7 +43,9 @@ def _with_pods(store: MemoryCluster, claim: StoredObject) -> JsonObject:
     ):
         references = objects_in(value_at(document, *path))
         linked = [
-            _linked(store, PODS, claim.key[0], each) if each.get(kind_field) == kind else each
+            _linked(store, PODS, claim.key[0], each, standing)
+            if each.get(kind_field) == kind
+            else each
             for each in references
         ]
         if linked != references:
@@ -46,7 +53,7 @@ def _with_pods(store: MemoryCluster, claim: StoredObject) -> JsonObject:
     return document
 
 
-def _with_claim(store: MemoryCluster, volume: JsonObject) -> JsonObject:
+def _with_claim(store: MemoryCluster, volume: JsonObject, standing: Set[str]) -> JsonObject:
     path = ("spec", "claimRef")
     reference = as_object(value_at(volume, *path))
     # Without a UID it is reserved for any claim of that name.
@@ -57,15 +64,21 @@ def _with_claim(store: MemoryCluster, volume: JsonObject) -> JsonObject:
     bound_to = None if claim is None else value_at(claim.document, "spec", "volumeName")
     if bound_to and bound_to != volume["metadata"]["name"]:
         return volume
-    linked = _linked(store, PERSISTENT_VOLUME_CLAIMS, namespace, reference)
+    linked = _linked(store, PERSISTENT_VOLUME_CLAIMS, namespace, reference, standing)
     return volume if linked == reference else replaced_at(volume, path, linked)
 
 
 def _linked(
-    store: MemoryCluster, resource: ApiResource, namespace: str, reference: JsonObject
+    store: MemoryCluster,
+    resource: ApiResource,
+    namespace: str,
+    reference: JsonObject,
+    standing: Set[str],
 ) -> JsonObject:
     found = store.find(resource, namespace, reference.get("name") or "")
-    return reference if found is None else {**reference, "uid": found.uid}
+    if found is None or found.uid in standing:
+        return reference
+    return {**reference, "uid": found.uid}
 
 
 def _replace(store: MemoryCluster, stored: StoredObject, document: JsonObject) -> None:

@@ -1,7 +1,8 @@
 """Places a workload on a cluster, both given as documents, in virtual time."""
 
 import asyncio
-from collections.abc import Callable, Container, Sequence
+from collections.abc import AsyncGenerator, Callable, Container, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -11,9 +12,9 @@ from kubestow import collector
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.api.node import Node
-from kubestow.api.pod import Pod, first_condition, is_terminal
+from kubestow.api.pod import Pod, first_condition, is_terminal, is_terminating
 from kubestow.api.resources import Resources
-from kubestow.apiserver.memory import LOADED_FIRST, MemoryCluster
+from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
@@ -22,7 +23,6 @@ from kubestow.engine.decision import Decision, FitError
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.failure import REASON_SCHEDULER_ERROR
 from kubestow.engine.profiles import Registry
-from kubestow.errors import ApiError, InputError
 from kubestow.notebook import html_table
 from kubestow.plugins.registry import REGISTRY
 from kubestow.plural import counted
@@ -35,11 +35,16 @@ from kubestow.simulator.embedded import EmbeddedCluster
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
 from kubestow.simulator.gang_definitions import definitions_for
 from kubestow.simulator.kubelets import FakeKubelets
-from kubestow.simulator.loaded_claims import relink_claims
+from kubestow.simulator.loading import (
+    AfterFirstDecision,
+    load_cluster,
+    make,
+    pods_of,
+    settle_new,
+)
 from kubestow.simulator.resource_claim_controller import ResourceClaimController
 from kubestow.simulator.virtual_time import VirtualClock
 from kubestow.simulator.volume_controller import VolumeController
-from kubestow.simulator.workloads import expand_workloads
 
 OTHER_SCHEDULER: Final = "OtherScheduler"
 _RETRIED: Final = (Place.BACKOFF, Place.ERROR_BACKOFF)
@@ -151,24 +156,28 @@ class Simulation:
         # By UID, of attempts that no event in the cluster can help: the message, how often in turn.
         self._repeated: dict[str, tuple[str, int]] = {}
         self._started_ns = self._clock.now_ns()
-        store = MemoryCluster(self._clock, seed=seed, gates=gates)
+        store = MemoryCluster(self._clock, seed=seed, gates=gates, lists_as_created=True)
         given = [each.raw if isinstance(each, Document) else each for each in documents]
-        load_cluster(store, [*definitions_for(config, given), *documents])
+        self._loaded = load_cluster(store, [*definitions_for(config, given), *documents])
         pods = pods_of(store)
         self._waiting = [pod for pod in pods if not pod.spec.node_name and not is_terminal(pod)]
         self._running = [pod for pod in pods if pod.spec.node_name and not is_terminal(pod)]
+        self._controllers = AfterFirstDecision(
+            [
+                FakeKubelets(store, self._clock, starts_pods=False),
+                VolumeController(store),
+                EphemeralVolumeController(store),
+                ResourceClaimController(store),
+            ],
+            self._make_pods,
+        )
         self.cluster = EmbeddedCluster(
             store,
             config,
             self._clock,
             registry=registry,
             listeners=[self._record],
-            controllers=[
-                FakeKubelets(store, self._clock, starts_pods=False),
-                VolumeController(store),
-                EphemeralVolumeController(store),
-                ResourceClaimController(store),
-            ],
+            controllers=[self._controllers],
             seed=seed,
             factory=factory,
             gates=gates,
@@ -178,7 +187,14 @@ class Simulation:
     @property
     def waiting_count(self) -> int:
         """The number of pods to place."""
-        return len(self._waiting)
+        return len(self._waiting) + len(self._loaded.to_make)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        """Start the cluster; on leaving, stop it."""
+        await settle_new(self.cluster.store, self._loaded)
+        async with self.cluster.running():
+            yield
 
     async def run(self, *, limit_s: float = LIMIT_S) -> SimulationResult:
         """Run the scheduler until nothing is left to do, or to the limit of virtual time."""
@@ -186,7 +202,7 @@ class Simulation:
             return await self._run(limit_s)
 
     async def _run(self, limit_s: float) -> SimulationResult:
-        async with self.cluster.running():
+        async with self.running():
             has_settled = await self.settle(limit_s=limit_s)
         return self._result(has_settled)
 
@@ -196,6 +212,7 @@ class Simulation:
 
     def _record(self, decision: Decision, queued_pod: QueuedPod) -> None:
         uid = queued_pod.uid
+        self._controllers.decided()
         self._attempts[uid] = queued_pod.attempts
         if decision.is_scheduled:
             self._placed_ns[uid] = self._clock.now_ns()
@@ -204,6 +221,13 @@ class Simulation:
         self._note_repetition(decision, uid)
         if self._on_decision is not None:
             self._on_decision(decision)
+
+    def _make_pods(self) -> None:
+        """Create the pods that are missing of workloads as they stand."""
+        known = {pod.metadata.uid for pod in pods_of(self.cluster.store)}
+        self._refused = make(self.cluster.store, self._loaded.to_make)
+        made = [pod for pod in pods_of(self.cluster.store) if pod.metadata.uid not in known]
+        self._waiting += made
 
     def _note_repetition(self, decision: Decision, uid: str) -> None:
         status = decision.status
@@ -241,8 +265,11 @@ class Simulation:
             evicted=[
                 f"{pod.metadata.namespace}/{pod.metadata.name}"
                 for pod in self._running
-                if pod.metadata.uid not in after
-                or after[pod.metadata.uid].metadata.deletion_timestamp
+                if not is_terminating(pod)
+                and (
+                    pod.metadata.uid not in after
+                    or after[pod.metadata.uid].metadata.deletion_timestamp
+                )
             ],
             virtual_duration_s=rounded_s(self._clock.now_ns() - self._started_ns),
             has_settled=has_settled,
@@ -320,27 +347,3 @@ def _node_outcome(
         memory_bytes_requested=requested.memory,
         memory_bytes_allocatable=allocatable.memory,
     )
-
-
-def load_cluster(store: MemoryCluster, documents: Sequence[Document | JsonObject]) -> None:
-    """Create the objects, and the pods of workloads; raises InputError with the place of one that
-    cannot be created."""
-    sourced = [
-        document if isinstance(document, Document) else Document(document, f"document {number}")
-        for number, document in enumerate(documents, start=1)
-    ]
-    with collector.paused():
-        expanded = expand_workloads(sourced)
-        for document in sorted(expanded, key=lambda one: one.raw.get("kind") not in LOADED_FIRST):
-            try:
-                store.load([document.raw])
-            except ApiError as error:
-                raise InputError(
-                    f"the cluster cannot be set up: {document.source}: {error}"
-                ) from error
-        relink_claims(store)
-
-
-def pods_of(store: MemoryCluster) -> list[Pod]:
-    pods = (stored.typed for stored in store.objects_of(store.resources.of_type(Pod)))
-    return [pod for pod in pods if isinstance(pod, Pod)]

@@ -1,12 +1,12 @@
 """A cluster from documents that stands still, to explain pods in it.
 
-Objects are created as in a simulation: defaults are filled in, workloads become pods, controllers
-make and bind the claims of pods. Then time stops, before any pod is placed.
+Objects are created as in a simulation (`loading`): what was read from a server is there as it was,
+new workloads become pods, controllers make and bind the claims of new pods. Then time stops, before
+any pod is placed.
 """
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 
 from kubestow import collector
 from kubestow.api.files import Document
@@ -20,15 +20,10 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.profiles import Registry
 from kubestow.explain.cluster import StillCluster
 from kubestow.plugins.registry import REGISTRY
-from kubestow.simulator.embedded import SETTLE_CHECK_S, run_part
-from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
 from kubestow.simulator.gang_definitions import definitions_for
-from kubestow.simulator.resource_claim_controller import ResourceClaimController
-from kubestow.simulator.simulation import load_cluster
+from kubestow.simulator.loading import load_cluster, make, settle_new
 from kubestow.simulator.still_origins import origins_of
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
-from kubestow.simulator.volume_controller import VolumeController
-from kubestow.simulator.workloads import expand_workloads
 
 
 def still_cluster(
@@ -45,38 +40,28 @@ def still_cluster(
             document if isinstance(document, Document) else Document(document, f"document {number}")
             for number, document in enumerate(documents, start=1)
         ]
-        expanded = expand_workloads(sourced)
         definitions = definitions_for(config, [document.raw for document in sourced])
-        objects = run_in_virtual_time(_settled_objects([*definitions, *expanded], gates))
+        objects, made = run_in_virtual_time(_settled_objects([*definitions, *sourced], gates))
         # An empty cluster behind the client: nothing is sent to it.
         client = MemoryClient(MemoryCluster(clock))
         cluster = StillCluster(config, client, clock, registry=registry, gates=gates)
         cluster.load(objects)
-        cluster.origins = origins_of(objects, sourced, expanded[len(sourced) :])
+        cluster.origins = origins_of(objects, sourced, made)
     return cluster
 
 
 async def _settled_objects(
     documents: Sequence[Document | JsonObject], gates: FeatureGates
-) -> list[ApiObject]:
-    store = MemoryCluster(VirtualClock(asyncio.get_running_loop()), gates=gates)
-    load_cluster(store, documents)
-    controllers = (
-        VolumeController(store),
-        EphemeralVolumeController(store),
-        ResourceClaimController(store),
+) -> tuple[list[ApiObject], list[Document]]:
+    """The objects, and what was made of workloads."""
+    store = MemoryCluster(
+        VirtualClock(asyncio.get_running_loop()), gates=gates, lists_as_created=True
     )
-    tasks = [asyncio.create_task(run_part(controller)) for controller in controllers]
-    try:
-        # Virtual time advances when nothing is left to do.
-        await asyncio.sleep(SETTLE_CHECK_S)
-    finally:
-        for task in tasks:
-            task.cancel()
-        for task in tasks:
-            with suppress(asyncio.CancelledError):
-                await task
-    return objects_of(store)
+    loaded = load_cluster(store, documents)
+    # Pods that wait have no effect on others: they are there to be explained.
+    make(store, loaded.to_make)
+    await settle_new(store, loaded._replace(has_new=loaded.has_new or bool(loaded.to_make)))
+    return objects_of(store), [each.document for each in loaded.made]
 
 
 def objects_of(store: MemoryCluster) -> list[ApiObject]:

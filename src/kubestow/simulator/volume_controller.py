@@ -18,7 +18,7 @@ content of a new volume (`provisioned_volume`).
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from functools import partial
 from typing import Final, TypeVar
 
@@ -68,8 +68,11 @@ _Key = tuple[str, str]
 class VolumeController:
     """Simulates the volume binder and all provisioners of a cluster."""
 
-    def __init__(self, cluster: MemoryCluster) -> None:
+    def __init__(self, cluster: MemoryCluster, *, standing: Set[str] = frozenset()) -> None:
+        """Claims whose UID is among `standing` are left as they are, and so are volumes, unless
+        another claim is bound to one."""
         self._cluster = cluster
+        self._standing = standing
         self._guard = Guard("volume-controller")
         self._volumes = ObjectStore[PersistentVolume]()
         self._by_class = VolumesByClass(
@@ -136,13 +139,16 @@ class VolumeController:
         self._volumes.put(volume)
         ref = volume.spec.claim_ref
         claim = self._claim_of(volume)
+        is_standing = volume.metadata.uid in self._standing
         if claim is not None:
             self._sync_claim(claim)
         elif ref is not None and ref.uid:
-            self._release(volume)
+            if not is_standing:
+                self._release(volume)
         else:
             # Free, or reserved for a claim that does not exist yet.
-            self._set_volume_phase(volume, AVAILABLE)
+            if not is_standing:
+                self._set_volume_phase(volume, AVAILABLE)
             if ref is None:
                 self._serve_waiting(volume_class(volume))
 
@@ -170,7 +176,7 @@ class VolumeController:
                 return
 
     def _sync_claim(self, claim: PersistentVolumeClaim) -> None:
-        if claim.metadata.deletion_timestamp is not None:
+        if claim.metadata.deletion_timestamp is not None or claim.metadata.uid in self._standing:
             return
         if is_fully_bound(claim):
             volume = self._find(PersistentVolume, "", claim.spec.volume_name)

@@ -9,7 +9,8 @@ Not here: which nodes have the pod of a DaemonSet (`controllers.daemon_set`).
 """
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Generator, Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 import msgspec
@@ -73,21 +74,47 @@ class OwnerKey(NamedTuple):
     name: str
 
 
+class Made(NamedTuple):
+    """A pod, or the ReplicaSet of a Deployment, and the workload that it is made of."""
+
+    document: Document
+    workload: Document
+
+
 def expand_workloads(documents: Sequence[Document]) -> list[Document]:
     """The documents, with the pods that are missing of every workload.
 
     Raises InputError for a workload that does not decode.
     """
+    return [*documents, *(made.document for made in made_of_workloads(documents))]
+
+
+def made_of_workloads(documents: Sequence[Document]) -> list[Made]:
+    """The pods that are missing of every workload; raises InputError as `expand_workloads`."""
     workloads = [one for one in documents if one.raw.get("kind") in WORKLOAD_KINDS]
     if not workloads:
-        return list(documents)
+        return []
     present = _Present(documents)
-    made = [
-        Document(raw, workload.source)
+    return [
+        Made(Document(raw, workload.source), workload)
         for workload in workloads
         for raw in _made_of(workload, present)
     ]
-    return [*documents, *made]
+
+
+def sample_pod(workload: Document) -> Document | None:
+    """A pod as the workload's controller makes it; None if it makes none.
+
+    Raises InputError for a workload that does not decode.
+    """
+    raw = workload.raw
+    with _blaming(workload):
+        spec = _decoded(raw)
+        if not _pod_count(raw, spec):
+            return None
+        _check_template(raw, spec)
+        owner = _replica_set(raw) if raw["kind"] == "Deployment" else raw
+        return Document(_pod(owner, f"{_name(owner)}-0", _template(owner)), workload.source)
 
 
 def controller_of(pod: JsonObject) -> OwnerKey | None:
@@ -148,13 +175,19 @@ class _Present:
 def _made_of(document: Document, present: _Present) -> Iterator[JsonObject]:
     """What the controller of a workload creates."""
     raw = document.raw
-    try:
+    with _blaming(document):
         spec = _decoded(raw)
         count = _pod_count(raw, spec)
         has_pods = raw["kind"] != "DaemonSet" and _key(raw) in present.owners
         if not has_pods and count:
             _check_template(raw, spec)
             yield from _created(raw, count, present)
+
+
+@contextmanager
+def _blaming(document: Document) -> Generator[None]:
+    try:
+        yield
     except DecodeError as error:
         raise InputError(f"{document.source}: {error}") from error
 

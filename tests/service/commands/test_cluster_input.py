@@ -17,7 +17,7 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.clock import SystemClock
 from kubestow.cluster.self_signed import self_signed
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.errors import InputError
+from kubestow.errors import DecodeError, InputError
 from kubestow.service.commands.cluster_input import (
     InputRequest,
     changes_of,
@@ -186,3 +186,52 @@ def test_numbers_and_nodes_go_together() -> None:
     assert changes.drain == ("a",)
     with pytest.raises(InputError, match="--add-nodes and --like go together"):
         changes_of(add_nodes=[1, 2], like=["a"], **options)
+
+
+def test_single_objects_that_cannot_be_used_are_skipped_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "kata", "namespace": "shop", "uid": "u"},
+        "spec": {
+            "containers": CONTAINERS,
+            "nodeName": "large",
+            "runtimeClassName": "kata",
+            "priorityClassName": "gold",
+            "priority": 5,
+        },
+    }
+    new = {**running, "metadata": {"name": "new"}}
+    broken = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "broken"},
+        "spec": {"containers": "none"},
+    }
+    content = {"apiVersion": "v1", "kind": "List", "items": [*objects(), running, new, broken]}
+    file = tmp_path / "all.json"
+    file.write_text(json.dumps(content))
+    request = InputRequest(files=[str(file)])
+    loaded = load_input(request, command="simulate")
+    # All but the secret and the two that cannot be used.
+    assert len(loaded.documents) == 10
+    errors = capsys.readouterr().err.splitlines()
+    assert errors[1].startswith(f'skipped: {file}#1.items[12]: cannot decode Pod "broken"')
+    assert errors[2] == (
+        f'skipped: {file}#1.items[11]: pods "new" is forbidden: pod rejected: RuntimeClass "kata" '
+        "not found"
+    )
+    assert errors[3:] == ["warning: 2 objects were skipped; --strict refuses such input"]
+    with pytest.raises(DecodeError, match='cannot decode Pod "broken"'):
+        load_input(InputRequest(files=[str(file)], is_strict=True), command="simulate")
+
+
+def test_input_of_which_nothing_can_be_used_is_refused(tmp_path: Path) -> None:
+    for index, spec in enumerate(({"containers": "none"}, {"runtimeClassName": "kata"})):
+        file = tmp_path / f"{index}.json"
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
+        file.write_text(json.dumps(pod))
+        with pytest.raises(InputError, match=rf"{index}.json#1: "):
+            load_input(InputRequest(files=[str(file)]), command="simulate")

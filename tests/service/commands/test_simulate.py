@@ -235,14 +235,14 @@ profiles:
         ),
         pytest.param(
             "Answers42",
-            'running "Answers42" filter plugin: filter_node returned 42 for node "large", expected '
+            'running "Answers42" filter plugin: filter_node returned 42 for node "small", expected '
             "True or None for a node that will do; else False, a reason or a Status",
             id="answer",
         ),
         pytest.param(
             "Scores",
             'running Score plugins: plugin "Scores" failed with: score_node returned 0.7 for node '
-            '"large", expected a whole number',
+            '"small", expected a whole number',
             id="score",
         ),
     ],

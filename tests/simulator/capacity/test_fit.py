@@ -15,7 +15,8 @@ from kubestow.errors import InputError
 from kubestow.simulator.capacity.copies import CopyTemplate
 from kubestow.simulator.capacity.fit import NOT_TRIED, Fit, Limit, NodeShare, fit
 from kubestow.simulator.capacity.placing import PlacingSetup
-from kubestow.simulator.simulation import Simulation, pods_of
+from kubestow.simulator.loading import pods_of
+from kubestow.simulator.simulation import Simulation
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
 Raw = dict[str, Any]

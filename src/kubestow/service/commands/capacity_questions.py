@@ -65,7 +65,9 @@ def answer(request: CapacityRequest) -> int:
     loaded = load_scheduler_config(request.config_file)
     setup = PlacingSetup(loaded.config, loaded.registry, checked_gates(request.feature_gates))
     dialects = dialects_of(loaded.config)
-    cluster = load_input(request.cluster, command="capacity", dialects=dialects).documents
+    cluster = load_input(
+        request.cluster, command="capacity", dialects=dialects, gates=setup.gates
+    ).documents
     copies_max = request.limit or COPIES_MAX
     try:
         if request.is_need:

@@ -15,14 +15,17 @@ import msgspec
 from kubestow.api.files import Document, load_documents
 from kubestow.clock import SystemClock
 from kubestow.cluster.http.users_kubeconfig import Kubeconfig
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.errors import InputError
 from kubestow.service.connections import user_agent
 from kubestow.simulator.input.changes import InputChanges, NodesLike
 from kubestow.simulator.input.live import read_server
 from kubestow.simulator.input.saving import require_place, save_input
 from kubestow.simulator.manifests import Manifests, select_manifests, unknown_field_texts
+from kubestow.simulator.refusals import without_refused
 
 _FIELDS_SHOWN: Final = 10
+_REFUSALS_SHOWN: Final = 10
 _PLACES_SHOWN: Final = 5
 
 
@@ -70,16 +73,25 @@ def load_input(
     reads_config_maps: bool = False,
     dialects: Container[str] = (),
     also_read: Container[str] = (),
+    gates: FeatureGates = DEFAULT_GATES,
+    makes_pods: bool = True,
 ) -> Manifests:
     """The cluster with its changes; InputError says what cannot be used.
 
-    `dialects` are the other API versions of pod groups that are read, `also_read` other kinds.
+    Single objects that cannot be used are left out, unless the request is strict. `dialects` are
+    the other API versions of pod groups that are read, `also_read` other kinds. Without
+    `makes_pods`, pods of workloads are made by controllers later.
     """
     _check(request, command)
     live = _read_live(request) if request.is_live else []
     others: list[str] = []
-    loaded = [*live, *load_documents(request.files, on_other=others.append)]
+    refusals: list[str] = []
+    on_refused = None if request.is_strict else refusals.append
+    read = load_documents(request.files, on_other=others.append, on_refused=on_refused)
+    loaded = [*live, *read]
     _report_others(others)
+    if not loaded and refusals:
+        raise InputError(refusals[0])
     if not loaded:
         raise InputError(f"no objects in {', '.join(request.files)}")
     manifests = select_manifests(
@@ -88,7 +100,12 @@ def load_input(
     for text in (manifests.ignored_text(), *manifests.notes):
         _report(text)
     report_unknown_fields(manifests.documents[len(live) :], is_strict=request.is_strict)
-    changed = request.changes.apply(manifests.documents)
+    checked = without_refused(
+        manifests.documents, gates=gates, dialects=dialects, makes_pods=makes_pods
+    )
+    refusals += checked.refusals
+    _report_refusals(refusals, is_strict=request.is_strict, has_others=bool(checked.documents))
+    changed = request.changes.apply(checked.documents)
     for note in changed.notes:
         _report(note)
     if request.save is not None:
@@ -120,6 +137,19 @@ def _report_others(places: Sequence[str]) -> None:
     if places:
         more = f" and {len(places) - _PLACES_SHOWN} more" if len(places) > _PLACES_SHOWN else ""
         _report(f"ignored, no Kubernetes objects: {', '.join(places[:_PLACES_SHOWN])}{more}")
+
+
+def _report_refusals(texts: Sequence[str], *, is_strict: bool, has_others: bool) -> None:
+    """Name what is left out; InputError for the first, if strict or if nothing else is there."""
+    if not texts:
+        return
+    if is_strict or not has_others:
+        more = f"; there are {len(texts) - 1} more" if len(texts) > 1 else ""
+        raise InputError(f"the cluster cannot be set up: {texts[0]}{more}")
+    for text in texts[:_REFUSALS_SHOWN]:
+        _report(f"skipped: {text}")
+    objects = "1 object was" if len(texts) == 1 else f"{len(texts)} objects were"
+    _report(f"warning: {objects} skipped; --strict refuses such input")
 
 
 def _report(text: str) -> None:

@@ -90,11 +90,17 @@ def _material(request: CompareRequest) -> ReadMaterial:
     has_cluster = bool(request.cluster.files) or request.cluster.is_live
     if request.recording is not None and has_cluster:
         raise InputError("a recording brings its own cluster: leave out -f and --from-cluster")
-    checked_gates(request.feature_gates)
+    gates = checked_gates(request.feature_gates)
     documents = []
     if has_cluster or (request.scenario is None and request.recording is None):
         # Each variant reads those of its own configuration.
-        documents = load_input(request.cluster, command="compare", dialects=DIALECTS).documents
+        documents = load_input(
+            request.cluster,
+            command="compare",
+            dialects=DIALECTS,
+            gates=gates,
+            makes_pods=request.scenario is None,
+        ).documents
     return read_material(
         documents,
         name=", ".join(request.cluster.files) or "cluster",

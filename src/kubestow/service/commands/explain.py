@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
+from kubestow.service.commands.input_options import STRICT_HELP
 from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
 from kubestow.service.formats import ExplainFormat
 
@@ -70,6 +71,10 @@ def explain(
             rich_help_panel=_FROM_FILES,
         ),
     ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help=STRICT_HELP, rich_help_panel=_FROM_FILES),
+    ] = False,
     kubeconfig: Annotated[
         str,
         typer.Option(
@@ -127,6 +132,7 @@ def explain(
         config_file=config_file,
         feature_gates=feature_gates or (),
         files=files or (),
+        is_strict=strict,
         kubeconfig=kubeconfig,
         context=context,
         from_address=from_address,

@@ -22,6 +22,7 @@ from kubestow.explain.explanation import Explanation
 from kubestow.explain.one_node import asked_filters
 from kubestow.explain.pod import explain_pod
 from kubestow.explain.suggestions import OfferedNode, find_suggestions
+from kubestow.service.commands.cluster_input import InputRequest
 from kubestow.service.commands.explain_sources import (
     cluster_from_files,
     kept_explanation,
@@ -53,6 +54,7 @@ class ExplainRequest(msgspec.Struct, frozen=True, kw_only=True):
     config_file: Path | None
     feature_gates: Sequence[str]
     files: Sequence[str]
+    is_strict: bool
     kubeconfig: str
     context: str
     from_address: str
@@ -115,7 +117,8 @@ def _find(request: ExplainRequest) -> tuple[StillCluster, Pod]:
     loaded = load_scheduler_config(request.config_file)
     namespace, name = _pod_name(request)
     if request.files:
-        cluster = cluster_from_files(request.files, loaded, gates, clock)
+        given = InputRequest(files=request.files, is_strict=request.is_strict)
+        cluster = cluster_from_files(given, loaded, gates, clock)
         return cluster, _pod_of(cluster, namespace, name)
     kubeconfig = Kubeconfig(request.kubeconfig, request.context, instead=", or give files with -f")
     namespace = namespace or kubeconfig.namespace

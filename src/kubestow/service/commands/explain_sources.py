@@ -40,11 +40,11 @@ UNLISTED: Final = (PriorityClass,)
 
 
 def cluster_from_files(
-    files: Sequence[str], loaded: LoadedPlugins, gates: FeatureGates, clock: Clock
+    request: InputRequest, loaded: LoadedPlugins, gates: FeatureGates, clock: Clock
 ) -> StillCluster:
     """The cluster that the files describe; InputError names the place of what cannot be used."""
     manifests = load_input(
-        InputRequest(files=files), command="explain", dialects=dialects_of(loaded.config)
+        request, command="explain", dialects=dialects_of(loaded.config), gates=gates
     )
     return still_cluster(
         manifests.documents, loaded.config, clock, registry=loaded.registry, gates=gates

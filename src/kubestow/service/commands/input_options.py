@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 _LIVE: Final = "A live cluster"
 _CHANGES: Final = "Changes of the cluster"
 
+STRICT_HELP: Final = (
+    "Refuse objects that a cluster would refuse, and fields that Kubernetes does not have, instead "
+    "of skipping the objects and warning of the fields."
+)
+
 Files = Annotated[
     list[str] | None,
     typer.Option(
@@ -31,9 +36,7 @@ Files = Annotated[
 ]
 Strict = Annotated[
     bool,
-    typer.Option(
-        "--strict", help="Refuse fields that Kubernetes does not have, instead of warning."
-    ),
+    typer.Option("--strict", help=STRICT_HELP),
 ]
 FromCluster = Annotated[
     bool,

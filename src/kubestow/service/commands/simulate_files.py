@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from kubestow.api.files import Document
+from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.config.older_gates import parse_older_gates
 from kubestow.errors import InputError
 from kubestow.plugins.loading import LoadedPlugins
@@ -48,6 +49,7 @@ def simulate_files(request: SimulateRequest) -> int:
         command="simulate",
         reads_config_maps=bool(request.algorithm.policy_configmap),
         dialects=dialects_of(loaded.config),
+        gates=DEFAULT_GATES if is_older else checked_gates(request.feature_gates),
     )
     if request.record is not None and request.compatibility is not Compatibility.TODAY:
         raise InputError("--record needs the scheduler of today: leave out --compatibility")

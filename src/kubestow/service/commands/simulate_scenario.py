@@ -141,7 +141,11 @@ def _extra_documents(request: SimulateRequest, config: SchedulerConfig) -> Seque
         return ()
     dialects = dialects_of(config)
     return load_input(
-        cluster, command="simulate", dialects=dialects, also_read=_OF_CONTROLLERS
+        cluster,
+        command="simulate",
+        dialects=dialects,
+        also_read=_OF_CONTROLLERS,
+        makes_pods=False,
     ).documents
 
 

@@ -63,7 +63,9 @@ def _plain(request: SimulateRequest, pods: Path, dialects: frozenset[str]) -> Sc
     if request.nodes is None and not has_manifests:
         raise InputError("--trace csv needs nodes: --nodes with a CSV file, or -f with manifests")
     documents = (
-        load_input(request.cluster, command="simulate", dialects=dialects).documents
+        load_input(
+            request.cluster, command="simulate", dialects=dialects, makes_pods=False
+        ).documents
         if has_manifests
         else ()
     )

@@ -29,7 +29,7 @@ from kubestow.framework.profile import Profile
 from kubestow.queue import QueuedPod
 from kubestow.queue.queue import SchedulingQueue
 from kubestow.simulator.embedded import EmbeddedCluster
-from kubestow.simulator.simulation import load_cluster
+from kubestow.simulator.loading import load_cluster
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 
 GATES: Final = FeatureGates({"GenericWorkload": True, "GangScheduling": True})

@@ -32,8 +32,9 @@ from kubestow.framework.profile import plugin_name
 from kubestow.plugins.registry import REGISTRY
 from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.input.pods import PodKey
+from kubestow.simulator.loading import pods_of
 from kubestow.simulator.manifests import READ_KINDS
-from kubestow.simulator.simulation import Simulation, pods_of
+from kubestow.simulator.simulation import Simulation
 
 NODE_RESOURCES_FIT: Final = "NodeResourcesFit"
 
@@ -67,7 +68,7 @@ class PlacingCluster:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator["PlacingCluster", None]:
         """Place what waits in the input; on leaving, stop."""
-        async with self._simulation.cluster.running():
+        async with self._simulation.running():
             await self._settle()
             yield self
 

@@ -14,7 +14,14 @@ from typing import Final, NamedTuple
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
-from kubestow.cluster.documents import as_list, as_object, objects_in, removed_at, value_at
+from kubestow.cluster.documents import (
+    as_list,
+    as_object,
+    objects_in,
+    removed_at,
+    replaced_at,
+    value_at,
+)
 
 # Only on static pods, which a kubelet starts by itself.
 MIRROR: Final = "kubernetes.io/config.mirror"
@@ -103,9 +110,10 @@ def without_pods(documents: Sequence[Document], pods: set[PodKey]) -> list[Docum
 
 def _made_again(pod: JsonObject) -> JsonObject:
     pod = removed_at(removed_at(pod, ("spec", "nodeName")), ("status",))
-    for field in ("uid", "creationTimestamp"):
-        pod = removed_at(pod, ("metadata", field))
-    return pod
+    pod = removed_at(pod, ("metadata", "creationTimestamp"))
+    # Another pod, of which admission has filled in the same: its classes may not be in the input.
+    uid = value_at(pod, "metadata", "uid")
+    return replaced_at(pod, ("metadata", "uid"), f"{uid}-again") if uid else pod
 
 
 def _without_belongings(documents: Sequence[Document], pods: set[PodKey]) -> list[Document]:

@@ -17,12 +17,17 @@ from kubestow.engine.legacy.decide_v1_9 import LegacyDecision
 from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.legacy.embedded import EmbeddedV19
+from kubestow.simulator.loading import (
+    AfterFirstDecision,
+    load_cluster,
+    make,
+    pods_of,
+    settle_new,
+)
 from kubestow.simulator.simulation import (
     SimulationResult,
-    load_cluster,
     node_outcomes,
     pod_outcome,
-    pods_of,
     rounded_s,
 )
 from kubestow.simulator.virtual_time import VirtualClock
@@ -47,12 +52,13 @@ class LegacySimulation:
         self._attempts: Counter[str] = Counter()
         self._placed_ns: dict[str, int] = {}
         self._on_decision = on_decision
-        store = MemoryCluster(clock, seed=seed)
-        load_cluster(store, documents)
+        store = MemoryCluster(clock, seed=seed, lists_as_created=True)
+        self._loaded = load_cluster(store, documents)
         pods = [pod for pod in pods_of(store) if not is_terminal(pod)]
         self._waiting = [pod for pod in pods if not pod.spec.node_name]
         self._running = [pod for pod in pods if pod.spec.node_name]
         kubelets = FakeKubelets(store, clock, starts_pods=False)
+        self._controllers = AfterFirstDecision([kubelets, VolumeController(store)], self._make_pods)
         self.cluster = EmbeddedV19(
             store,
             algorithm,
@@ -60,28 +66,36 @@ class LegacySimulation:
             scheduler_name=scheduler_name,
             use_equivalence_cache=use_equivalence_cache,
             listeners=[self._record],
-            controllers=[kubelets, VolumeController(store)],
+            controllers=[self._controllers],
             seed=seed,
         )
 
     @property
     def waiting_count(self) -> int:
         """The number of pods to place."""
-        return len(self._waiting)
+        return len(self._waiting) + len(self._loaded.to_make)
 
     async def run(self, *, limit_s: float = LIMIT_S) -> SimulationResult:
         """Run the scheduler until nothing is left to do, or to the limit of virtual time."""
+        await settle_new(self.cluster.store, self._loaded)
         async with self.cluster.running():
             has_settled = await self.cluster.settle(limit_s=limit_s)
         return self._result(has_settled)
 
     def _record(self, decision: LegacyDecision) -> None:
         uid = decision.pod.uid
+        self._controllers.decided()
         self._attempts[uid] += 1
         if decision.is_scheduled:
             self._placed_ns.setdefault(uid, self._clock.now_ns())
         if self._on_decision is not None:
             self._on_decision(decision)
+
+    def _make_pods(self) -> None:
+        known = {pod.metadata.uid for pod in pods_of(self.cluster.store)}
+        make(self.cluster.store, self._loaded.to_make)
+        made = [pod for pod in pods_of(self.cluster.store) if pod.metadata.uid not in known]
+        self._waiting += made
 
     def _result(self, has_settled: bool) -> SimulationResult:
         after = {pod.metadata.uid: pod for pod in pods_of(self.cluster.store)}
