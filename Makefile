@@ -1,11 +1,13 @@
 # Everything a person or CI runs, from a machine that has Python 3.11 or newer, make and a package
-# registry. The environment is built once in .venv from the hashed lock and rebuilt when it changes.
+# registry. The environment is built in .venv from hashed locks: what running needs first, what
+# tests and checks need when one of these is asked for.
 
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 LOCK := requirements/dev.txt
 PROJECT := pyproject.toml --extra uvloop
+EDITABLE := --no-deps --no-build-isolation --editable .
 
 # Tried in this order; override with PYTHON=/path/to/python.
 PYTHONS := python3.13 python3.12 python3.11 python3 python
@@ -26,10 +28,10 @@ help: ## List the targets
 
 # --- Run ----------------------------------------------------------------------------------------
 
-demo: $(VENV)/.installed ## Run a cluster in a box (options: ARGS="...")
+demo: $(VENV)/.runs ## Run a cluster in a box (options: ARGS="...")
 	$(BIN)/kubestow demo $(ARGS)
 
-bench: $(VENV)/.installed ## Run the benchmark workloads (options: ARGS="...")
+bench: $(VENV)/.runs ## Run the benchmark workloads (options: ARGS="...")
 	$(BIN)/kubestow bench $(ARGS)
 
 performance: $(VENV)/.installed ## Measure anew what docs/performance.md says (ARGS="--repeat 3")
@@ -64,7 +66,7 @@ test: $(VENV)/.installed ## Run all tests (options: ARGS="...")
 quick: $(VENV)/.installed ## Run the tests that are not marked slow (options: ARGS="...")
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
 
-conformance: $(VENV)/.installed ## Replay all recorded decisions and count differences (options: ARGS="...")
+conformance: $(VENV)/.runs ## Replay all recorded decisions and count differences (options: ARGS="...")
 	$(BIN)/kubestow conformance conformance $(ARGS)
 
 soak: $(VENV)/.installed ## Run the service under faults (SEEDS=1000, or ARGS="--minutes 60", "--seed 17 --shrink")
@@ -100,6 +102,7 @@ lock: $(VENV)/.locked ## Write the lock anew, keeping versions that still fit py
 	$(call compile,requirements/runtime.txt,$(PROJECT))
 	$(call compile,$(LOCK),$(PROJECT) --extra reports --extra dask --group dev --constraint requirements/runtime.txt)
 	$(call compile,requirements/build.txt,--group build --constraint $(LOCK))
+	$(call compile,requirements/installer.txt,--group installer --constraint $(LOCK))
 
 upgrade: ## Write the lock anew with the newest versions
 	$(MAKE) lock COMPILE_FLAGS=--upgrade
@@ -133,15 +136,31 @@ web/node_modules/.installed: web/package-lock.json
 	cd web && npm ci --silent
 	@touch $@
 
-# Two stamps: a changed lock builds the environment anew, so that what it no longer names is gone;
-# a changed pyproject.toml or version only registers the package again.
-$(VENV)/.locked: $(LOCK)
+# uv installs in a tenth of pip's time. It does not read pip's settings, so where it fails, as for a
+# registry that only pip was told about, pip does it.
+define install
+$(UV) pip $(1) --quiet --system-certs --python $(BIN)/python $(2) || $(BIN)/python -m pip install --quiet $(3)
+endef
+
+$(VENV)/.made: requirements/installer.txt
 	@python=; $(find_python); \
-	echo "building $(VENV) with $$python (once, until $(LOCK) changes)"; \
+	echo "building $(VENV) with $$python (once, until requirements change)"; \
 	"$$python" -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install --quiet --require-hashes -r $(LOCK)
+	@$(BIN)/python -m pip install --quiet --require-hashes -r $<
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.locked pyproject.toml src/kubestow/__init__.py
-	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+# What running needs. The package itself is this folder on the path.
+$(VENV)/.runs: $(VENV)/.made requirements/runtime.txt requirements/build.txt pyproject.toml src/kubestow/__init__.py
+	@$(call install,install,--require-hashes -r requirements/runtime.txt -r requirements/build.txt,--require-hashes -r requirements/runtime.txt -r requirements/build.txt)
+	@$(call install,install,$(EDITABLE),$(EDITABLE))
 	@touch $@
+
+# A changed lock also removes what it no longer names.
+$(VENV)/.locked: $(VENV)/.made $(LOCK)
+	@$(call install,sync,--require-hashes $(LOCK),--require-hashes -r $(LOCK))
+	@touch $@
+
+# A changed pyproject.toml or version only registers the package again.
+$(VENV)/.installed: $(VENV)/.locked pyproject.toml src/kubestow/__init__.py
+	@$(call install,install,$(EDITABLE),$(EDITABLE))
+	@touch $(VENV)/.runs $@

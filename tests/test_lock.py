@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LOCKS = ["runtime", "dev", "build"]
+LOCKS = ["runtime", "dev", "build", "installer"]
 PIN = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[^ ;]+)(?: ; (?P<marker>.+?))? \\")
 HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}(?: \\)?")
 COMMENT = re.compile(r" *#.*")
@@ -54,6 +54,10 @@ def test_no_address_or_path_is_named(lock: str) -> None:
 
 def test_development_uses_the_versions_people_run() -> None:
     assert pins("runtime").items() <= pins("dev").items()
+
+
+def test_everything_is_installed_with_the_version_of_development() -> None:
+    assert pins("installer").items() <= pins("dev").items()
 
 
 def test_releases_are_built_with_the_versions_of_development() -> None:
