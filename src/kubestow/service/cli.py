@@ -14,7 +14,7 @@ from typer.main import get_command
 
 from kubestow import __version__
 from kubestow.errors import KubestowError
-from kubestow.service.help import PlainCommand
+from kubestow.service.help import PlainCommand, write_definitions
 from kubestow.service.usage_errors import USAGE_ERROR, print_error, usage_error_text
 
 # Each is a function in a module, both of the same name with _ for -, with its settings beside it.
@@ -50,8 +50,7 @@ class _Commands(TyperGroup):
             self.add_command(_CommandOnDemand(name, help=summary))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([*COMMANDS.items()])
+        write_definitions(formatter, "Commands", [*COMMANDS.items()])
 
 
 class _CommandOnDemand(TyperCommand):

@@ -6,6 +6,9 @@ Not here: the help of `kubestow run`, which lists flags of kube-scheduler (`usag
 """
 
 import re
+import textwrap
+from collections.abc import Sequence
+from inspect import cleandoc
 from typing import Any, Final
 
 from typer.core import TyperCommand
@@ -25,8 +28,21 @@ _LIMITS: Final = (
     (re.compile(r"\[default: \((.*?)\)"), r"[default: \1"),
 )
 
+_GAP: Final = "  "
+_NAMES_WIDTH_MAX: Final = 30
+# Of the second column; below it names and texts stand one below the other.
+_TEXT_WIDTH_MIN: Final = 40
+_BELOW: Final = "    "
+_WHOLE_WORDS: Final[dict[str, Any]] = {"break_long_words": False, "break_on_hyphens": False}
+
 
 class PlainCommand(TyperCommand):
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        _write_text(formatter, self.help)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        _write_text(formatter, self.epilog)
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options, each under the heading it names."""
         headings: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
@@ -41,8 +57,59 @@ class PlainCommand(TyperCommand):
                 headings.setdefault(heading, []).append(_plain(*record))
         for heading, records in headings.items():
             if records:
-                with formatter.section(heading):
-                    formatter.write_dl(records)
+                write_definitions(formatter, heading, records)
+
+
+def write_definitions(formatter: Any, heading: str, records: Sequence[tuple[str, str]]) -> None:
+    """Write names and what each means, in two columns or, in a narrow terminal, one below the
+    other."""
+    names_width = min(max(len(names) for names, _ in records), _NAMES_WIDTH_MAX) + len(_GAP)
+    text_width: int = formatter.width - names_width - len(_GAP)
+    if text_width < _TEXT_WIDTH_MIN:
+        names_width, text_width = len(_BELOW), formatter.width - len(_BELOW) - len(_GAP)
+    indent = " " * names_width
+    with formatter.section(heading):
+        for names, text in records:
+            lines = textwrap.wrap(text, text_width, **_WHOLE_WORDS) or [""]
+            if len(names) + len(_GAP) <= names_width:
+                lines = [
+                    names.ljust(names_width) + lines[0],
+                    *(indent + each for each in lines[1:]),
+                ]
+            else:
+                lines = [names, *(indent + each for each in lines)]
+            for line in lines:
+                formatter.write(f"{_GAP}{line}".rstrip() + "\n")
+
+
+def _write_text(formatter: Any, text: str | None) -> None:
+    """Write paragraphs. Lines of one that begins with a backspace stay, as commands do that can be
+    pasted."""
+    for paragraph in cleandoc(text or "").split("\n\n") if text else ():
+        formatter.write_paragraph()
+        if paragraph.startswith("\b\n"):
+            lines = [
+                part
+                for line in paragraph.splitlines()[1:]
+                for part in _continued(line, formatter.width - len(_GAP))
+            ]
+        else:
+            lines = textwrap.wrap(paragraph, formatter.width - len(_GAP), **_WHOLE_WORDS)
+        formatter.write("".join(f"{_GAP}{line}\n" for line in lines))
+
+
+def _continued(command: str, width: int) -> list[str]:
+    """A command of a shell on several lines, if one is too short for it; each begins with an
+    option."""
+    lines: list[str] = []
+    for part in re.split(r" (?=-)", command):
+        if lines and len(lines[-1]) + len(f" {part} \\") <= width:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(_GAP + part if lines else part)
+    return (
+        [command] if len(command) <= width else [f"{line} \\" for line in lines[:-1]] + lines[-1:]
+    )
 
 
 def _plain(names: str, text: str) -> tuple[str, str]:

@@ -1,13 +1,11 @@
-"""How commands print: tables for people and pipes, JSON and YAML for programs.
+"""How commands print: texts with colours, progress, and JSON and YAML for programs.
 
-A table in a pipe has one line per row, neither cut nor wrapped, so that `grep`, `awk` and `wc` work
-as with kubectl. On a terminal only the last column, which is for messages, is cut.
+Not here: tables (`table`).
 """
 
-import shutil
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable
+from typing import Any, cast
 
 import msgspec
 import yaml
@@ -24,52 +22,6 @@ from rich.progress import (
 )
 
 from kubestow.service.formats import DataFormat, OutputFormat
-
-_GAP: Final = "   "
-_CUT: Final = "…"
-
-
-class Table:
-    """Rows of texts under a header; the last column may be long."""
-
-    def __init__(self, *columns: str, right: Sequence[str] = ()) -> None:
-        """`right` are the columns whose texts are aligned on the right, as numbers are."""
-        self._columns = columns
-        self._is_right = [column in right for column in columns]
-        self._rows: list[Sequence[str]] = []
-
-    def add(self, *cells: str) -> None:
-        assert len(cells) == len(self._columns), cells
-        self._rows.append(cells)
-
-    def lines(self, *, has_header: bool = True, width: int | None = None) -> list[str]:
-        """One text per row; with a width, the last column is cut to fit."""
-        rows = [self._columns, *self._rows] if has_header else self._rows
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return [self._line(cells, widths, width) for cells in rows]
-
-    def _line(self, cells: Sequence[str], widths: Sequence[int], width: int | None) -> str:
-        padded = [
-            cell.rjust(columns) if is_right else cell.ljust(columns)
-            for cell, columns, is_right in zip(cells, widths, self._is_right, strict=True)
-        ]
-        line = _GAP.join(padded).rstrip()
-        if width is None or len(line) <= width:
-            return line
-        # The columns before the last are kept whole, also if that leaves nothing for the last.
-        fixed = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
-        kept = max(width - len(_CUT), fixed)
-        return line[:kept].rstrip() + (_CUT if kept > fixed else "")
-
-    def print(self, *, has_header: bool = True, is_cut: bool = True) -> None:
-        """Print it; on a terminal cut to its width unless `is_cut` is False."""
-        is_terminal = sys.stdout.isatty()
-        width = shutil.get_terminal_size().columns if is_terminal and is_cut else None
-        lines = self.lines(has_header=has_header, width=width)
-        if is_terminal and has_header:
-            stdout().print(lines.pop(0), style="bold", markup=False, soft_wrap=True)
-        for line in lines:
-            sys.stdout.write(f"{line}\n")
 
 
 def stdout() -> Console:

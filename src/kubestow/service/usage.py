@@ -1,5 +1,8 @@
 """The text of `kubestow run --help`: the flags most runs need, then every flag by its heading."""
 
+import re
+import shutil
+import sys
 import textwrap
 from collections.abc import Iterable
 from typing import Final
@@ -8,12 +11,12 @@ from kubestow.config.flag import Flag, Section
 from kubestow.config.flag_kinds import format_value
 from kubestow.config.flag_table import FLAGS
 
-_WIDTH: Final = 100
+_WIDTH_MAX: Final = 100
 _INDENT: Final = " " * 10
 _INTRODUCTION: Final = """\
 Usage: {program} [flags]
 
-Schedules the pods of a cluster as kube-scheduler v1.36 does, and takes its flags, configuration
+Schedules the pods of a cluster as kube-scheduler v1.36 does, and takes its flags, configuration \
 file and environment. It runs until it is stopped.
 
 Most runs need only these:
@@ -47,25 +50,43 @@ _PLACEHOLDERS: Final = {
 }
 
 
-def usage_text(program: str, *, width: int = _WIDTH) -> str:
+def print_usage(program: str) -> None:
+    """Print it, as wide as the terminal allows."""
+    is_terminal = sys.stdout.isatty()
+    columns = shutil.get_terminal_size().columns if is_terminal else _WIDTH_MAX
+    print(usage_text(program, width=min(columns, _WIDTH_MAX)))
+
+
+def usage_text(program: str, *, width: int = _WIDTH_MAX) -> str:
     """The whole usage, lines of at most `width` columns."""
     parts = [_INTRODUCTION.format(program=program)]
     for section in Section:
         flags = sorted((flag for flag in FLAGS if flag.section is section), key=_name)
-        parts.append(f"{section} flags:\n\n{_flag_lines(flags, width)}")
-    return "\n\n".join(parts)
+        parts.append(f"{section} flags:\n\n{_flag_lines(flags)}")
+    lines = "\n\n".join(parts).splitlines()
+    return "\n".join(part for line in lines for part in _wrapped(line, width))
 
 
 def _name(flag: Flag) -> str:
     return flag.name
 
 
-def _flag_lines(flags: Iterable[Flag], width: int) -> str:
-    lines: list[str] = []
-    for flag in flags:
-        lines.append(_head(flag))
-        lines += textwrap.wrap(flag.help, width, initial_indent=_INDENT, subsequent_indent=_INDENT)
-    return "\n".join(lines)
+def _flag_lines(flags: Iterable[Flag]) -> str:
+    return "\n".join(line for flag in flags for line in (_head(flag), _INDENT + flag.help))
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """The line in whole words; of a flag, what follows stands under its explanation."""
+    blanks = len(line) - len(line.lstrip())
+    indent = _INDENT if re.match(r" +-", line) else " " * blanks
+    wrapped = textwrap.wrap(
+        line,
+        width,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return wrapped or [""]
 
 
 def _head(flag: Flag) -> str:

@@ -12,8 +12,9 @@ from typing import Final
 import msgspec
 
 from kubestow.clock import SystemClock, process_cpu_s
-from kubestow.service.output import Table, duration_text, run_bar
+from kubestow.service.output import duration_text, run_bar
 from kubestow.service.soak.gauges import rss_mib
+from kubestow.service.table import Table
 from kubestow.simulator.bench.day import NODES, PODS, run_day
 from kubestow.simulator.bench.measure import peak_memory_mib
 from kubestow.simulator.scenario.scenario import Progress
@@ -56,7 +57,8 @@ def run_day_bench(*, nodes: int | None, pods: int | None, output: str) -> None:
     if output == "json":
         sys.stdout.write(msgspec.json.encode(times).decode() + "\n")
         return
-    table = Table("NODES", "PODS", "ENDED", "TIME", "CPU", "PODS/S", "MIB HALFWAY", "MIB AT MOST")
+    columns = ("NODES", "PODS", "ENDED", "TIME", "CPU", "PODS/S", "MIB HALFWAY", "MIB AT MOST")
+    table = Table(*columns, right=columns)
     table.add(
         str(times.nodes),
         str(times.pods),
@@ -67,12 +69,12 @@ def run_day_bench(*, nodes: int | None, pods: int | None, output: str) -> None:
         f"{times.resident_mib_half:.0f}",
         f"{times.peak_memory_mib:.0f}",
     )
-    table.print(is_cut=False)
+    table.print()
     sys.stdout.write("\n")
     parts = Table("SHARE", "PART", right=("SHARE",))
     for part, share in times.parts.items():
         parts.add(f"{share:.1%}", part)
-    parts.print(is_cut=False)
+    parts.print()
 
 
 def _measure(nodes: int, pods: int) -> DayTimes:

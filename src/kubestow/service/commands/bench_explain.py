@@ -6,7 +6,8 @@ from typing import Final
 import msgspec
 
 from kubestow.explain.explanation import Explanation
-from kubestow.service.output import Table, stream_json
+from kubestow.service.output import stream_json
+from kubestow.service.table import Table
 from kubestow.simulator.bench.explanations import ExplanationTimes, measure_explanations
 
 NODES: Final = 5000
@@ -48,4 +49,4 @@ def _print_table(times: list[ExplanationTimes]) -> None:
             f"{each.cpu_s * 1000:.0f} ms",
             f"{each.peak_memory_mib:.0f} MiB",
         )
-    table.print(is_cut=False)
+    table.print()

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from kubestow.service.output import Table
+from kubestow.service.table import Table
 from kubestow.simulator.bench.gangs import CASES, GangTimes, measure_gangs
 
 NODES: Final = 5000
@@ -39,4 +39,4 @@ def _print_table(runs: list[GangTimes]) -> None:
             f"{run.conclude_ms:.1f} ms",
             f"{run.total_ms:.1f} ms",
         )
-    table.print(is_cut=False)
+    table.print()

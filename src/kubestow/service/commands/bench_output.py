@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from kubestow.service.formats import BenchFormat
-from kubestow.service.output import Table, stdout
+from kubestow.service.output import stdout
+from kubestow.service.table import Table
 from kubestow.simulator.bench import Comparison
 from kubestow.simulator.bench.measurement import PodTimes
 from kubestow.simulator.bench.upstream import CALIBRATION_S
@@ -51,7 +52,7 @@ def print_table(results: Sequence[PodTimes]) -> None:
     table = Table(*columns, right=columns[1:-1])
     for row in rows:
         table.add(*(row[column] for column in columns))
-    table.print(is_cut=False)
+    table.print()
     for line in footnotes(results):
         stdout().print(line)
 

@@ -12,10 +12,11 @@ from kubestow.clock import NANOSECONDS, SystemClock
 from kubestow.errors import InputError
 from kubestow.service.commands.run_process import event_loop_factory
 from kubestow.service.control_loop import ControlThread
-from kubestow.service.output import Table, stderr, stdout
+from kubestow.service.output import stderr, stdout
 from kubestow.service.soak.plot import require_plotting, write_plot
 from kubestow.service.soak.report import SoakReport, curves, table_rows
 from kubestow.service.soak.soak import Soak
+from kubestow.service.table import Table
 
 NODES: Final = 200
 PODS_PER_S: Final = 100
@@ -79,12 +80,12 @@ def _print_tables(report: SoakReport) -> None:
     table = Table("MEASURED", "VALUE")
     for row in table_rows(report):
         table.add(*row)
-    table.print(is_cut=False)
+    table.print()
     stdout().print()
     over_time = Table("OVER TIME", "", "FROM, TO")
     for row in curves(report):
         over_time.add(*row)
-    over_time.print(is_cut=False)
+    over_time.print()
     stdout().print()
     kept = Table(
         "KEPT", "AT HALF TIME", "AT THE END", "LIMIT", right=("AT HALF TIME", "AT THE END")
@@ -94,4 +95,4 @@ def _print_tables(report: SoakReport) -> None:
         before = half.containers.get(name)
         limit = "" if size.limit is None else str(size.limit)
         kept.add(name, "" if before is None else str(before.size), str(size.size), limit)
-    kept.print(is_cut=False)
+    kept.print()

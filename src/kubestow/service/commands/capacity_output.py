@@ -6,7 +6,8 @@ from typing import Final
 from rich.markup import escape
 
 from kubestow.service.formats import DataFormat
-from kubestow.service.output import Table, print_data, stdout
+from kubestow.service.output import print_data, stdout
+from kubestow.service.table import Table
 from kubestow.simulator.capacity.drain_check import DrainCheck
 from kubestow.simulator.capacity.fit import Fit, Limit
 from kubestow.simulator.capacity.headroom import Headroom

@@ -22,8 +22,8 @@ SETTINGS: Final[dict[str, object]] = {
     "\b\nkubestow compare -f cluster.yaml -f workload/ --variant packed=config.yaml\n"
     "kubestow compare --scenario day.yaml --variant v1.9 --seeds 10\n"
     "kubestow compare run.rec --variant rack=acme.rack:RackSpread\n"
-    "kubestow compare --scenario day.yaml --variant packed=config.yaml --seeds 99 \\\n"
-    "  --on dask://scheduler:8786"
+    "kubestow compare --scenario day.yaml --variant packed=config.yaml "
+    "--seeds 99 --on dask://scheduler:8786"
 }
 
 

@@ -13,7 +13,8 @@ import msgspec
 from rich.markup import escape
 
 from kubestow.service.formats import CompareFormat, DataFormat
-from kubestow.service.output import Table, print_data, stderr, stdout
+from kubestow.service.output import print_data, stderr, stdout
+from kubestow.service.table import Table
 from kubestow.simulator.comparison.comparison import (
     MovedPods,
     SchedulerComparison,
@@ -90,7 +91,7 @@ def _print_tables(comparison: SchedulerComparison, show: int) -> None:
     seeds = len(comparison.seeds)
     if seeds > 1:
         _say(f"{seeds} seeds; ± is the 95 % interval of the mean (Student's t)\n")
-    _figures_table(ran).print(is_cut=False)
+    _figures_table(ran).print()
     for variant in ran:
         if variant.moved is not None:
             _print_moved(variant.name, variant.moved, comparison.variants[0].name, show)
@@ -120,7 +121,7 @@ def _print_moved(name: str, moved: MovedPods, first: str, show: int) -> None:
             _say(f"  {count_text(only.mean)} more pods{each} exist in {where} only")
     if moved.reasons:
         _say("")
-        table = Table("PODS", "REASON", "PLUGIN", right=("PODS",))
+        table = Table("PODS", "REASON", "PLUGIN", right=("PODS",), texts=("REASON",))
         for reason in moved.reasons:
             table.add(str(reason.pods), reason.reason, reason.plugin)
         table.print()

@@ -14,7 +14,8 @@ from rich.markup import escape
 from kubestow.cluster.documents import is_list, is_object
 from kubestow.errors import InputError
 from kubestow.service.formats import DataFormat
-from kubestow.service.output import Table, print_data, progress_bar, stdout
+from kubestow.service.output import print_data, progress_bar, stdout
+from kubestow.service.table import Table
 from kubestow.simulator.conformance import (
     Recording,
     Report,
@@ -133,7 +134,7 @@ def _print_table(report: Report) -> None:
         differing = sum(tally.differing for tally in parts.values())
         table.add(family, *cells, str(differing))
     table.add("total", *(_cell(*sums) for sums in totals.values()), str(report.differing))
-    table.print(is_cut=False)
+    table.print()
     compared = sum(compared for part, (compared, _) in totals.items() if part != PODS)
     pod_count = totals[PODS][0]
     stdout().print(f"\n{pod_count:,} decisions, {compared:,} values, {report.differing:,} differ")

@@ -105,7 +105,7 @@ def demo(
             "--node-shape",
             metavar="SHAPE",
             help="What nodes have, such as "
-            "cpu=8,memory=32Gi,pods=110,nvidia.com/gpu=4,label.disk=ssd,count=10. "
+            "cpu=8,memory=32Gi,nvidia.com/gpu=4,count=10; label.KEY=VALUE is a label. "
             "May be repeated.",
         ),
     ] = None,

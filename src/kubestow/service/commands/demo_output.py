@@ -43,12 +43,12 @@ class Output:
         self._console = console
         self._is_closed = False
 
-    def print(self, text: str) -> None:
+    def print(self, text: str, *, is_wrapped: bool = False) -> None:
+        """Print lines; those that are not wrapped can be pasted, as commands and addresses are."""
         if self._is_closed:
             return
         try:
-            # Commands are pasted from here: lines are not broken.
-            self._console.print(text, soft_wrap=True)
+            self._console.print(text, soft_wrap=None if is_wrapped else True)
         except (OSError, SystemExit):
             # rich exits by itself when a pipe is closed.
             self._is_closed = True

@@ -155,11 +155,12 @@ def _feed(output: Output) -> Callable[[Decision, QueuedPod], None]:
         pod = decision.pod
         if decision.is_scheduled:
             last_messages.pop(pod.uid, None)
-            output.print(f"[green]{pod.key}[/green] → {decision.node_name}")
+            output.print(f"[green]{pod.key}[/green] → {decision.node_name}", is_wrapped=True)
         elif last_messages.get(pod.uid) != decision.message:
             if len(last_messages) >= _MESSAGES_MAX:
                 last_messages.clear()
             last_messages[pod.uid] = decision.message
-            output.print(f"[yellow]{pod.key}[/yellow] waits: {escape(decision.message)}")
+            message = escape(decision.message)
+            output.print(f"[yellow]{pod.key}[/yellow] waits: {message}", is_wrapped=True)
 
     return note

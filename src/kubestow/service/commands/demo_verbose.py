@@ -26,4 +26,4 @@ async def _tell(version: Compatibility) -> None:
 
 def _say(now_s: float, subject: str, text: str) -> None:
     style = "bold" if subject == "cluster" else "dim" if subject == "cache" else ""
-    stdout().print(f"{now_s:5.1f}s  {subject:<9} {text}", style=style, markup=False, soft_wrap=True)
+    stdout().print(f"{now_s:5.1f}s  {subject:<9} {text}", style=style, markup=False)

@@ -16,7 +16,8 @@ from kubestow.explain.explanation import (
     NodeSearch,
     Preemption,
 )
-from kubestow.service.output import Table, stdout
+from kubestow.service.output import stdout
+from kubestow.service.table import Table
 
 _STYLES: Final = {
     "Scheduled": "green",
@@ -81,7 +82,7 @@ def _print_ranking(explanation: Explanation, *, is_wide: bool) -> None:
     for node in shown:
         cells = [_score_text(node, plugin, is_wide=is_wide) for plugin in differing]
         table.add(node.name, str(node.total), *cells)
-    _print_table(table)
+    table.print(indent=_INDENT)
     if len(scored) > len(shown):
         _print_text(f"and {len(scored) - len(shown)} more nodes, with -o wide")
     if same and len(scored) > 1:
@@ -113,12 +114,20 @@ def _print_reasons(explanation: Explanation, *, is_wide: bool) -> None:
     if not explanation.reasons:
         return
     _print_title("Nodes that do not fit")
-    table = Table("NODES", "PLUGIN", "REASON", "EVICTING", "WHICH", right=("NODES",))
+    table = Table(
+        "NODES",
+        "PLUGIN",
+        "REASON",
+        "EVICTING",
+        "WHICH",
+        right=("NODES",),
+        texts=("REASON", "WHICH"),
+    )
     for group in explanation.reasons:
         which = ", ".join(group.nodes) if is_wide else _some(group.nodes)
         evicting = _EVICTING.get(group.code, "cannot")
         table.add(str(group.count), group.plugin, group.reason, evicting, which)
-    _print_table(table)
+    table.print(indent=_INDENT)
 
 
 def _print_search(search: NodeSearch, nodes: Iterable[NodeExplanation]) -> None:
@@ -171,7 +180,7 @@ def _print_group(group: GroupExplanation) -> None:
     table = Table("MEMBER", "OUTCOME", "NODE", "MESSAGE")
     for member in group.members:
         table.add(member.name, member.outcome, member.node, member.message)
-    _print_table(table)
+    table.print(indent=_INDENT)
 
 
 def _print_waiting(explanation: Explanation, *, is_wide: bool) -> None:
@@ -208,7 +217,7 @@ def _print_node(node: NodeExplanation) -> None:
         for answer in node.filters:
             evicting = _EVICTING.get(answer.code, "")
             table.add(answer.plugin, answer.verdict, evicting, ", ".join(answer.reasons))
-        _print_table(table)
+        table.print(indent=_INDENT)
     if node.scores:
         sys.stdout.write("\n")
         numbers = ("RAW", "NORMALIZED", "WEIGHT", "WEIGHTED")
@@ -217,7 +226,7 @@ def _print_node(node: NodeExplanation) -> None:
             parts = (score.raw, score.normalized, score.weight, score.weighted)
             table.add(plugin, *map(str, parts))
         table.add("total", "", "", "", str(node.total))
-        _print_table(table)
+        table.print(indent=_INDENT)
 
 
 # --- parts ---
@@ -246,15 +255,10 @@ def _print_text(text: str, *, hanging: str = "") -> None:
         initial_indent=_INDENT,
         subsequent_indent=_INDENT + hanging,
         break_on_hyphens=False,
+        break_long_words=False,
     )
     for line in lines:
         sys.stdout.write(f"{line}\n")
-
-
-def _print_table(table: Table) -> None:
-    width = _width() - len(_INDENT) if sys.stdout.isatty() else None
-    for line in table.lines(width=width):
-        sys.stdout.write(f"{_INDENT}{line}\n")
 
 
 def _width() -> int:

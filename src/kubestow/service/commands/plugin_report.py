@@ -5,14 +5,13 @@ Not here: the checks (`kubestow.testing.plugin_check`).
 
 from pathlib import Path
 
-import typer
-
 from kubestow.clock import SystemClock
 from kubestow.config.documents import read_document
 from kubestow.errors import InputError
 from kubestow.service.formats import DataFormat
 from kubestow.service.logging import warnings_on_stderr
-from kubestow.service.output import Table, print_data
+from kubestow.service.output import print_data, stdout
+from kubestow.service.table import Table
 from kubestow.testing.plugin_check import PluginReport, check_plugin
 
 
@@ -38,14 +37,13 @@ def _read_args(path: Path | None) -> object:
 
 
 def _print_table(report: PluginReport) -> None:
-    typer.echo(f"{report.plugin}: {', '.join(report.methods)}")
-    typer.echo("")
+    stdout().print(f"{report.plugin}: {', '.join(report.methods)}\n", markup=False)
     table = Table("CHECK", "RESULT", "DETAIL")
     for finding in report.findings:
         table.add(finding.check, finding.result, finding.detail)
-    table.print(is_cut=False)
+    table.print()
     for duration in report.durations:
-        typer.echo(
+        stdout().print(
             f"{duration.method}: {duration.microseconds_per_node:g} µs per node "
             f"with {duration.node_count} nodes"
         )

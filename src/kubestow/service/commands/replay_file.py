@@ -18,7 +18,8 @@ from kubestow.recording.file import RecordingReader
 from kubestow.recording.format import FOREIGN_ORIGIN, Record
 from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.formats import DataFormat
-from kubestow.service.output import Table, print_data, progress_bar, stdout
+from kubestow.service.output import print_data, progress_bar, stdout
+from kubestow.service.table import Table
 from kubestow.simulator.replay.agreement import (
     Agreement,
     AgreementCase,

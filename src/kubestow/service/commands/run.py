@@ -11,7 +11,7 @@ import typer
 
 from kubestow.config.flags import parse_flags
 from kubestow.errors import ConfigError
-from kubestow.service.usage import usage_text
+from kubestow.service.usage import print_usage
 from kubestow.service.usage_errors import print_error
 
 PROGRAM: Final = "kubestow run"
@@ -40,7 +40,7 @@ def run_scheduler(arguments: Sequence[str]) -> int:
     """Run a scheduler until it is stopped; the exit code."""
     try:
         if parse_flags(arguments).switch("help"):
-            print(usage_text(PROGRAM))
+            print_usage(PROGRAM)
             return 0
         from kubestow.service.commands.run_process import run_process
 

@@ -7,7 +7,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from kubestow.service.formats import OutputFormat
-from kubestow.service.output import Table, duration_text, print_data, stdout
+from kubestow.service.output import duration_text, print_data, stdout
+from kubestow.service.table import Table
 from kubestow.simulator.reports import tables
 from kubestow.simulator.reports.figures import Figures
 from kubestow.simulator.reports.files import Report
@@ -37,7 +38,7 @@ def _print_tables(report: Report, *, is_wide: bool, has_headers: bool) -> None:
         parts += [_pod_table(report.pods), _node_table(report.nodes)]
     for number, part in enumerate(parts):
         sys.stdout.write("\n" if number else "")
-        part.print(has_header=has_headers, is_cut=not is_wide)
+        part.print(has_header=has_headers)
     if has_headers:
         sys.stdout.write("\n")
         _print_summary(stdout(), report)
@@ -79,7 +80,7 @@ def _print_summary(console: Console, report: Report) -> None:
 def _owner_table(pods: list[PodRow], *, is_wide: bool) -> Table:
     """The owners with most pods."""
     right = ("PODS", "PLACED", "WAITING", "P50", "P99", "LONGEST")
-    table = Table("NAMESPACE", "OWNER", *right, right=right)
+    table = Table("NAMESPACE", "OWNER", *right, right=right, keys=2)
     columns = tables.owners_table(pods).columns
     rows = sorted(zip(*(column.values for column in columns), strict=True), key=lambda row: -row[2])
     for namespace, owner, count, placed, waiting, *waits in rows[: None if is_wide else _SHOWN]:
@@ -110,7 +111,7 @@ def _resource_table(figures: Figures) -> Table:
 
 def _pod_table(pods: list[PodRow]) -> Table:
     right = ("CREATED", "SCHEDULED", "ENDED", "ATTEMPTS")
-    table = Table("NAMESPACE", "NAME", "OUTCOME", "NODE", *right, "MESSAGE", right=right)
+    table = Table("NAMESPACE", "NAME", "OUTCOME", "NODE", *right, "MESSAGE", right=right, keys=2)
     for pod in pods:
         times = (pod.created_s, pod.scheduled_s, pod.ended_s)
         table.add(

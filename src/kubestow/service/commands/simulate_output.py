@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from kubestow.service.formats import OutputFormat
-from kubestow.service.output import Table, duration_text, print_data, stdout
+from kubestow.service.output import duration_text, print_data, stdout
+from kubestow.service.table import Table
 from kubestow.simulator.simulation import NodeOutcome, PodOutcome, SimulationResult
 
 _MESSAGES_SHOWN: Final = 5
@@ -75,7 +76,7 @@ def print_summary(console: Console, result: SimulationResult) -> None:
 
 def _pod_table(pods: list[PodOutcome], *, is_wide: bool) -> Table:
     wide = ("PRIORITY", "ATTEMPTS", "AFTER", "NOMINATED") if is_wide else ()
-    table = Table("NAMESPACE", "NAME", "OUTCOME", "NODE", *wide, "MESSAGE", right=wide[:3])
+    table = Table("NAMESPACE", "NAME", "OUTCOME", "NODE", *wide, "MESSAGE", right=wide[:3], keys=2)
     for pod in pods:
         after_s = pod.scheduled_after_s
         more = (
