@@ -34,6 +34,7 @@ from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import load_kubeconfig
 from kubestow.cluster.http.session import ApiSession
 from kubestow.errors import ApiError, NotFoundError
+from kubestow.testing.control_plane import missing_programs, server_minor
 from kubestow.testing.scheduler_process import SchedulerProcessRun, running_scheduler
 
 HERE = Path(__file__).parent
@@ -68,11 +69,12 @@ ACCESS = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    reason = "needs a control plane: set KUBEBUILDER_ASSETS to a folder with etcd, kube-apiserver"
+    missing = missing_programs(ASSETS)
+    reason = f"needs a control plane: KUBEBUILDER_ASSETS is no folder with {', '.join(missing)}"
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.slow)
-            if not ASSETS:
+            if missing:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
@@ -442,12 +444,12 @@ def run_on(plane: ControlPlane, test: Test, limit_s: float = TEST_LIMIT_S) -> No
     asyncio.run(main())
 
 
-@pytest.fixture(scope="session")
-def server_minor() -> int:
+@pytest.fixture(scope="session", name="server_minor")
+def _server_minor() -> int:
     """34 for an API server of Kubernetes 1.34."""
     command = [str(Path(ASSETS) / "kube-apiserver"), "--version"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return int(printed.split(".")[1])
+    return server_minor(printed)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import termios
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -206,13 +206,23 @@ def test_messages_of_waiting_pods_are_kept_up_to_a_limit(monkeypatch: pytest.Mon
 # --- How it ends ------------------------------------------------------------------------------
 
 
+def hang_ups_end_it() -> None:
+    """As in a terminal, also where the tests themselves were started by nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @contextmanager
-def serving(arguments: Sequence[str], **options: Any) -> Iterator["subprocess.Popen[str]"]:
+def serving(
+    arguments: Sequence[str],
+    *,
+    preexec_fn: Callable[[], None] = hang_ups_end_it,
+    **options: Any,
+) -> Iterator["subprocess.Popen[str]"]:
     command = [sys.executable, "-u", "-m", "kubestow", "demo", "--serve", "--nodes", "1"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     settings: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **options}
     with subprocess.Popen(
-        [*command, *arguments], text=True, env=environment, **settings
+        [*command, *arguments], text=True, env=environment, preexec_fn=preexec_fn, **settings
     ) as started:
         try:
             yield started
@@ -245,6 +255,22 @@ def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals):
 
 
 @pytest.mark.slow
+def test_started_by_nohup_it_outlives_its_terminal(tmp_path: Path):
+    path = tmp_path / "kubeconfig"
+
+    def as_nohup() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    with serving(["--kubeconfig", str(path)], preexec_fn=as_nohup) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("An embedded cluster of 1 node ")
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 128 + signal.SIGTERM
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("errors_to", ["file", "terminal"])
 def test_a_closed_terminal_ends_it_in_order(tmp_path: Path, errors_to: str):
     path, saved, errors = tmp_path / "kubeconfig", tmp_path / "saved.json", tmp_path / "errors"
@@ -252,6 +278,7 @@ def test_a_closed_terminal_ends_it_in_order(tmp_path: Path, errors_to: str):
     with errors.open("w") as stderr:
 
         def take_terminal() -> None:
+            hang_ups_end_it()
             os.setsid()
             fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
 
