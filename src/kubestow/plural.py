@@ -2,5 +2,12 @@
 
 
 def counted(number: int, noun: str) -> str:
-    """For example "1 node" and "1,200 nodes"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    """For example "1 node", "1,200 nodes" and "2 copies"."""
+    return f"{number:,} {plural(noun, number)}"
+
+
+def plural(noun: str, number: float) -> str:
+    """The noun as it follows the number."""
+    if number == 1:
+        return noun
+    return f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"

@@ -263,7 +263,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         pytest.param(
             f"{HEAD}parallelism: 3000000000\n",
             "cannot decode KubeSchedulerConfiguration: parallelism is 3000000000: "
-            "Expected `int` <= 2147483647",
+            "expected at most 2147483647",
             id="too-large-for-32-bits",
         ),
         pytest.param(

@@ -157,6 +157,13 @@ def test_ties_are_broken_in_the_order_of_the_search(make_cluster: MakeCluster) -
     assert (choice.tied_count, choice.tie_break, choice.margin) == (3, "SearchOrder", 0)
 
 
+def test_one_other_node_is_not_called_nodes(make_cluster: MakeCluster) -> None:
+    pod = make_pod(cpu="1")
+    for names, others in (("ab", "1 other node has"), ("abc", "2 other nodes have")):
+        cluster = make_cluster(*(make_node(name, cpu="8") for name in names), pod)
+        assert explain_pod(cluster, pod).summary.endswith(f"has the best total, as {others}")
+
+
 def test_nodes_beyond_enough_are_not_looked_at(make_cluster: MakeCluster) -> None:
     pod = make_pod(cpu="1")
     cluster = make_cluster(*(make_node(f"n{number:03}") for number in range(250)), pod)

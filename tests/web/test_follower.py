@@ -20,6 +20,7 @@ from kubestow.web.follower import PageFollower
 from kubestow.web.picture import PastMoment, take_picture
 
 ZONE = "topology.kubernetes.io/zone"
+TAINTS = ["k=v:NoSchedule", "lost:NoExecute"]
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -30,7 +31,7 @@ def test_the_state_has_nodes_pods_and_what_rejected_them():
     async def main() -> None:
         nodes = (
             make_node("a", cpu="2", memory="4Gi", labels={ZONE: "east"}),
-            make_node("b", cpu="1", unschedulable=True, taints=["k=v:NoSchedule"]),
+            make_node("b", cpu="1", unschedulable=True, taints=TAINTS),
         )
         pods = (make_pod("fits", cpu="500m", priority=7), make_pod("large", cpu="9"))
         async with followed_cluster(*nodes, *pods) as cluster:
@@ -48,7 +49,7 @@ def test_the_state_has_nodes_pods_and_what_rejected_them():
             assert shown["nodes"]["a"]["requested"] == {"cpu": 500, "pods": 1}
             assert shown["nodes"]["a"]["groups"] == {ZONE: "east"}
             assert shown["nodes"]["b"]["unschedulable"]
-            assert shown["nodes"]["b"]["taints"] == ["k=v:NoSchedule"]
+            assert shown["nodes"]["b"]["taints"] == TAINTS
             assert shown["pods"]["default/fits"]["node"] == "a"
             assert shown["pods"]["default/fits"]["priority"] == 7
             assert shown["pods"]["default/fits"]["reason"] == ""

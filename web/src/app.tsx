@@ -52,10 +52,10 @@ function Bar({ cluster: current, version: now }: Shown) {
       <ConnectionBadge />
       <span class="facts">
         <span>
-          <b>{count(current.nodes.count)}</b> nodes
+          <b>{count(current.nodes.count)}</b> {current.nodes.count === 1 ? "node" : "nodes"}
         </span>
         <span>
-          <b>{count(current.pods.count)}</b> pods
+          <b>{count(current.pods.count)}</b> {current.pods.count === 1 ? "pod" : "pods"}
         </span>
         {state.scheduler.leader.elects && (
           <span title={leaderText(current)}>

@@ -30,6 +30,7 @@ from kubestow.api.device import (
 )
 from kubestow.api.meta import ApiObject, JsonObject, Object
 from kubestow.api.node import Node
+from kubestow.api.plain_types import plain
 from kubestow.api.pod import Pod
 from kubestow.api.pod_group import (
     PodGroup,
@@ -251,18 +252,6 @@ _MESSAGE: Final = re.compile(
     r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`(?P<path>\$.*)`)?", re.DOTALL
 )
 _PATH_STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
-_EXPECTED: Final = re.compile(r"Expected `(?P<expected>.+)`, got `(?P<found>.+)`")
-_BOUND: Final = re.compile(r"Expected `int` (?P<sign><=|>=) (?P<limit>-?\d+)")
-_BAD_TIME: Final = "Invalid RFC3339 encoded datetime"
-_TYPE_NAMES: Final = {
-    "array": "a list",
-    "bool": "true or false",
-    "datetime": "a time",
-    "float": "a number",
-    "int": "a whole number",
-    "object": "a map",
-    "str": "a string",
-}
 
 
 def _explain(cls: type[Object], document: object, message: str) -> str:
@@ -271,28 +260,11 @@ def _explain(cls: type[Object], document: object, message: str) -> str:
     assert parts is not None, message
     subject = f"cannot decode {_get(document, 'kind') or cls.__name__}{_name_in(document)}"
     if parts["path"] is None:
-        return f"{subject} from {quoted(document)}: {_reworded(parts['what'])}"
+        return f"{subject} from {quoted(document)}: {plain(parts['what'])}"
     path, value = _locate(cls, document, message, parts["path"])
     if parts["key"]:
-        return f"{subject}: keys of {path}: {_reworded(parts['what'])}"
-    return f"{subject}: {path} is {quoted(value)}: {_reworded(parts['what'])}"
-
-
-def _reworded(what: str) -> str:
-    if what == _BAD_TIME:
-        return 'expected a time such as "2026-01-31T12:00:00Z"'
-    if bound := _BOUND.fullmatch(what):
-        return f"expected at {'most' if bound['sign'] == '<=' else 'least'} {bound['limit']}"
-    types = _EXPECTED.fullmatch(what)
-    if types is None:
-        return what
-    # A field that may be absent reads `str | null`; "null" would not help the user.
-    expected = types["expected"].removesuffix(" | null")
-    text = f"expected {_TYPE_NAMES.get(expected, expected)}"
-    if expected == "str" and types["found"] in ("bool", "int", "float"):
-        # YAML reads yes, on and 1.10 as a bool or a number, not as text.
-        text += "; put it in quotes"
-    return text
+        return f"{subject}: keys of {path}: {plain(parts['what'])}"
+    return f"{subject}: {path} is {quoted(value)}: {plain(parts['what'])}"
 
 
 def _locate(cls: type[Object], document: object, message: str, path: str) -> tuple[str, object]:

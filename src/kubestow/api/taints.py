@@ -25,6 +25,12 @@ UNSCHEDULABLE_TAINT: Final = Taint(key="node.kubernetes.io/unschedulable", effec
 _CANONICAL_INTEGER: Final = re.compile("0|-?[1-9][0-9]*")
 
 
+def taint_text(taint: Taint) -> str:
+    """As kubectl writes it: `key=value:effect`, without a value `key:effect`."""
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
+
+
 class AnyTaint(Protocol):
     """A taint of a node or of a device."""
 

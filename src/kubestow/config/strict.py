@@ -12,6 +12,7 @@ import msgspec
 from msgspec import inspect
 
 from kubestow.api.decode import is_list, is_map, quoted
+from kubestow.api.plain_types import plain
 from kubestow.config.documents import FieldMap
 from kubestow.config.scalars import Duration
 from kubestow.errors import ConfigError
@@ -24,15 +25,6 @@ _ERROR_TEXT: Final = re.compile(
     r"(?P<what>.*?)(?: - at (?:`key` in )?`(?P<path>\$.*)`)?", re.DOTALL
 )
 _PATH_STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
-_EXPECTED: Final = re.compile(r"Expected `(?P<expected>.+?)(?: \| null)?`, got `.+`")
-_TYPE_NAMES: Final = {
-    "array": "a list",
-    "bool": "true or false",
-    "float": "a number",
-    "int": "a whole number",
-    "object": "a map",
-    "str": "a string",
-}
 
 
 class Cleaned(NamedTuple):
@@ -131,10 +123,7 @@ def _read_scalar(kind: type, value: object) -> object:
 def _explain(document: object, error_text: str) -> str:
     parts = _ERROR_TEXT.fullmatch(error_text)
     assert parts is not None, error_text
-    types = _EXPECTED.fullmatch(parts["what"])
-    what = parts["what"]
-    if types is not None:
-        what = f"expected {_TYPE_NAMES.get(types['expected'], types['expected'])}"
+    what = plain(parts["what"])
     shown, value = "", document
     for key, index in _PATH_STEP.findall(parts["path"] or ""):
         shown = f"{shown}[{index}]" if index else _child(shown, key)

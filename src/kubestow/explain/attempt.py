@@ -23,6 +23,7 @@ from kubestow.explain.verdicts import absent_status, node_explanations, reason_g
 from kubestow.explain.waiting import awaited_events
 from kubestow.framework.hints import EXTENDER, HintMap
 from kubestow.framework.status import Code
+from kubestow.plural import counted
 
 # The priority of a pod; 0 if it is not known.
 PriorityOf = Callable[[PodRef], int]
@@ -118,11 +119,11 @@ def _summary(attempt: FrozenDecision, outcome: Outcome) -> str:
             return "the attempt failed with an error; the pod is tried again after a pause"
         case _:
             pass
-    text = f"fits none of {_count(search.nodes, 'node')}"
+    text = f"fits none of {counted(search.nodes, 'node')}"
     if search.nodes == 0:
         text = "there are no nodes"
     if attempt.nominated_node and attempt.victims:
-        victims = _count(len(attempt.victims), "pod")
+        victims = counted(len(attempt.victims), "pod")
         return f'{text}; evicting {victims} from "{attempt.nominated_node}" makes it fit'
     return text
 
@@ -134,9 +135,7 @@ def _placed_text(attempt: FrozenDecision, feasible_count: int) -> str:
         return f'"{attempt.node}" is the only node found that fits'
     choice = choice_of(attempt)
     if choice.margin == 0:
-        return f'"{attempt.node}" has the best total, as {choice.tied_count - 1} other nodes have'
+        others = counted(choice.tied_count - 1, "other node")
+        have = "has" if choice.tied_count == 2 else "have"
+        return f'"{attempt.node}" has the best total, as {others} {have}'
     return f'"{attempt.node}" has the best total, {choice.margin} more than "{choice.next_node}"'
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

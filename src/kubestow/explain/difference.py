@@ -13,6 +13,7 @@ import msgspec
 from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.explain.explanation import NodeExplanation
 from kubestow.explain.verdicts import node_explanations, reason_groups
+from kubestow.plural import counted
 
 # Plugins named in a summary; all are in the data.
 _PLUGINS_NAMED: Final = 4
@@ -205,12 +206,13 @@ class _Pair:
             yield f"the same node with other scores: {', '.join(changes)}"
         for each in reasons[:_PLUGINS_NAMED]:
             yield (
-                f"{each.plugin} rejects {each.replayed} nodes, recorded {each.recorded}: "
-                f"{each.reason}"
+                f"{each.plugin} rejects {counted(each.replayed, 'node')}, "
+                f"recorded {each.recorded}: {each.reason}"
             )
         old, new = self._old, self._new
         if old is not None and old.evaluated != new.evaluated:
-            yield f"{new.evaluated} nodes were looked at, recorded {old.evaluated}"
+            were = "was" if new.evaluated == 1 else "were"
+            yield f"{counted(new.evaluated, 'node')} {were} looked at, recorded {old.evaluated}"
         elif not reasons and not (shifts and old is not None):
             what = f'"{self._new_node}" is chosen in both' if self._new_node else "no node fits"
             yield f"{what}; the nodes looked at, their totals or the pods to evict differ"

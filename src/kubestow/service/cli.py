@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "bench": "Measure how fast pods are decided on.",
     "print-default-config": "Print the configuration with all its defaults.",
     "version": "Print the version of kubestow and of what it runs on.",
+    "help": "Print the help of the program, or of a command.",
 }
 _SETTINGS: Final[dict[str, Any]] = {
     "pretty_exceptions_enable": False,

@@ -31,7 +31,7 @@ class NodeRow(msgspec.Struct, frozen=True, array_like=True):
 
     id            a number that no other node of this state has
     groups        the value of each label in `Words.groupings`; "" where the node has none
-    taints        as `key=value:effect`
+    taints        as `key=value:effect`, or `key:effect` without a value
     allocatable   by resource, in the order of `Words.resources`; where it is shorter, 0
     requested     likewise; of `pods`, how many there are
     """

@@ -11,6 +11,7 @@ from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, first_condition, is_terminating
 from kubestow.api.pod_info import PodInfo
+from kubestow.api.taints import taint_text
 from kubestow.api.topology import HOSTNAME_LABEL
 from kubestow.engine.scheduler import Scheduler
 from kubestow.errors import CacheError
@@ -68,7 +69,7 @@ class RowMaker:
             unschedulable=node.spec.unschedulable,
             # Nodes of files have no conditions: they are not lost.
             ready=ready is None or ready.status == "True",
-            taints=tuple(f"{taint.key}={taint.value}:{taint.effect}" for taint in node.spec.taints),
+            taints=tuple(map(taint_text, node.spec.taints)),
             allocatable=allocatable,
             requested=requested,
         )

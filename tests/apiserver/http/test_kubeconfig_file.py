@@ -60,7 +60,18 @@ def test_a_new_file_is_for_its_owner_only_and_is_removed(tmp_path: Path):
     file.remove()
     file.remove()
     assert not path.exists()
-    assert list(path.parent.iterdir()) == []
+    assert not path.parent.exists()
+
+
+def test_folders_that_were_made_for_it_are_removed(tmp_path: Path):
+    for is_ours in (True, False):
+        file = KubeconfigFile(tmp_path / "a" / "b" / "kubeconfig")
+        file.add(config())
+        if not is_ours:
+            (tmp_path / "a" / "other").touch()
+        file.remove()
+        assert (tmp_path / "a").exists() is not is_ours
+        assert not (tmp_path / "a" / "b").exists()
 
 
 def test_a_kubeconfig_gets_one_more_context_and_is_as_before_at_the_end(tmp_path: Path):

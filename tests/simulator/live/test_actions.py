@@ -101,7 +101,7 @@ def test_objects_are_created_from_a_text():
             with pytest.raises(ApiError) as caught:
                 await running.act("create", text=text)
             assert caught.value.code == 409
-            message = 'text#2: pods "b" already exists; 1 object before it are created'
+            message = 'text#2: pods "b" already exists; 1 object before it is created'
             assert str(caught.value) == message
 
     run(main)
@@ -255,7 +255,7 @@ def test_a_node_that_is_not_there_is_named(action: str):
             with pytest.raises(NotFoundError, match='nodes "nothing" not found'):
                 await running.act(action, node="nothing")
             error = await running.refusal(action)
-            assert str(error) == "Object missing required field `node`"
+            assert str(error) == 'the field "node" is missing'
 
     run(main)
 
@@ -455,5 +455,23 @@ def test_the_workload_goes_on_until_it_is_stopped():
             await asyncio.sleep(60)
             apps = {pod["metadata"]["labels"]["app"] for pod in running.pods()}
             assert "batch" not in apps
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "text"),
+    [
+        ("runSeconds", -1, "-1 is given, expected at least 0"),
+        ("count", "two", '"two" is given, expected a whole number'),
+        ("count", 0, "0 is given, expected at least 1"),
+        ("nodeSelector", "a=b", '"a=b" is given, expected a map'),
+    ],
+)
+def test_a_wrong_field_is_named_in_plain_words(field: str, value: object, text: str):
+    async def main() -> None:
+        async with demo() as running:
+            error = await running.refusal("add-pods", template="web", **{field: value})
+            assert (str(error), error.where) == (text, field)
 
     run(main)

@@ -70,6 +70,31 @@ def read(tmp_path: Path, text: str) -> Any:
             id="no-rate",
         ),
         pytest.param(
+            f"{ARRIVAL}    poisson: 20\n",
+            "line 12: arrivals[0].poisson: is 20, expected, for example, 30/h",
+            id="rate-without-a-time",
+        ),
+        pytest.param(
+            f"{BASE}sampleEvery: [1]\n",
+            "line 5: sampleEvery: is [1], expected a number or a string",
+            id="no-scalar",
+        ),
+        pytest.param(
+            f"{BASE}actions:\n  - at: [1m, 30h]\n    cordon: node-0\n",
+            "line 6: actions[0].at[1]: is 30h, but the scenario ends after ",
+            id="action-after-the-end",
+        ),
+        pytest.param(
+            f"{BASE}actions:\n  - every: 1m\n    from: 30h\n    cordon: node-0\n",
+            "line 7: actions[0].from: is 30h, but the scenario ends after ",
+            id="actions-that-begin-after-the-end",
+        ),
+        pytest.param(
+            f"{ARRIVAL}    at: 30h\n",
+            "line 12: arrivals[0].at: is 30h, but the scenario ends after ",
+            id="arrival-after-the-end",
+        ),
+        pytest.param(
             f"{ARRIVAL}    at: [1m, -1s]\n",
             'line 12: arrivals[0].at[1]: is "-1s", expected 0 or more',
             id="negative-time",
@@ -101,7 +126,7 @@ def read(tmp_path: Path, text: str) -> Any:
         ),
         pytest.param(
             f"{BASE}arrivals:\n  - name: Batch Jobs\n{POD}    every: 1h\n",
-            "line 6: arrivals[0].name: expected str matching regex",
+            'line 6: arrivals[0].name: is "Batch Jobs", expected a string of the form ^',
             id="name-no-object-can-have",
         ),
         pytest.param(

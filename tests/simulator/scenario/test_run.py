@@ -182,6 +182,13 @@ def test_samples_have_sums_over_the_cluster() -> None:
     assert last.imbalance["cpu"] == 0.0
 
 
+def test_a_sample_is_taken_after_the_first_attempts() -> None:
+    arrivals = [Arrival(time_s, pod("1"), None, "a") for time_s in (0.0, 0.0, 300.0)]
+    samples = run_scenario(scenario(*arrivals, sample_s=300.0), CONFIG).samples
+    assert [sample.time_s for sample in samples] == [0.0, 300.0, 600.0]
+    assert [(sample.placed, sample.active) for sample in samples] == [(2, 0), (3, 0), (3, 0)]
+
+
 def test_the_number_of_samples_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubestow.simulator.scenario.run.SAMPLES_MAX", 10)
     samples = run_scenario(scenario(sample_s=1.0), CONFIG).samples

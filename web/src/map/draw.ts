@@ -2,6 +2,7 @@
 // a colour, then its pods as dots, then its name and share.
 
 import type { Nodes } from "../model/cluster";
+import { plural } from "../widgets/format";
 import type { Group, Placed } from "./layout";
 import { gapOf, HEADING } from "./layout";
 import type { Palette } from "./palette";
@@ -184,7 +185,7 @@ function drawOwners(
   });
   if (shown.length < owners.length) {
     const rest = owners.slice(shown.length).reduce((sum, { count }) => sum + count, 0);
-    context.fillText(`+ ${rest} pods`, x + 7, y + top + shown.length * LINE + LINE / 2);
+    context.fillText(`+ ${plural(rest, "pod")}`, x + 7, y + top + shown.length * LINE + LINE / 2);
   }
 }
 

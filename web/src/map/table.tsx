@@ -6,6 +6,7 @@ import { useMemo } from "preact/hooks";
 import type { Shown } from "../model/live";
 import { open, route } from "../model/route";
 import { grouping } from "../model/settings";
+import { plural } from "../widgets/format";
 import { VirtualList } from "../widgets/virtual_list";
 import { conditionOf, useOf } from "./describe";
 import { sortedRows } from "./grouping";
@@ -54,7 +55,7 @@ export function NodeTable({ cluster, version, resource }: Props) {
               <span class="condition">
                 <span class={`state ${conditionOf(cluster, row).replace(" ", "-")}`}>{conditionOf(cluster, row)}</span>
               </span>
-              <span class="pods right">{cluster.nodes.podCount[row]} pods</span>
+              <span class="pods right">{plural(cluster.nodes.podCount[row], "pod")}</span>
               <span class="track" aria-hidden="true">
                 <i class="use" style={{ width: `${Math.min(100, (share || 0) * 100)}%` }} />
               </span>

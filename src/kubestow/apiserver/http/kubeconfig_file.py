@@ -1,6 +1,7 @@
 """A kubeconfig file that has a context of this server for as long as the server runs.
 
-    no file ────────── add ──► file with our context only ──────── remove ──► no file
+    no file ────────── add ──► file with our context only ──────── remove ──► no file, and no
+                                                                              folder made for it
     a kubeconfig ───── add ──► the same with one more context ──── remove ──► as it was before
     anything else ──── refused
 
@@ -52,6 +53,8 @@ class KubeconfigFile:
         self._mode = _PRIVATE
         self._written = b""
         self._entry: _Entry | None = None
+        # Folders that were made for the file, the innermost first.
+        self._folders: list[Path] = []
         _require_writable(self.path)
         if (content := self._read()) is not None:
             self._parse(content)
@@ -106,7 +109,7 @@ class KubeconfigFile:
             return
         if content == self._written:
             if self._original is None:
-                self.path.unlink()
+                self._delete()
             else:
                 self._replace(self._original, self._mode)
             return
@@ -115,11 +118,19 @@ class KubeconfigFile:
         if left is None:
             return
         if self._original is None and not any(_named(left, field) for field in _LISTS):
-            self.path.unlink()
+            self._delete()
         else:
             self._replace(_dump(left), self._mode)
 
     # --- The file -----------------------------------------------------------------------------
+
+    def _delete(self) -> None:
+        self.path.unlink()
+        for folder in self._folders:
+            try:
+                folder.rmdir()
+            except OSError:  # another program has put something into it, or removed it
+                return
 
     def _read(self) -> bytes | None:
         """The content; None if there is no file."""
@@ -147,9 +158,14 @@ class KubeconfigFile:
                 raise _not_ours(self.path, f'"{field}" is not a list of objects')
         return value
 
+    def _make_folders(self) -> None:
+        missing = [parent for parent in self.path.parents if not parent.exists()]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._folders = missing or self._folders
+
     def _replace(self, content: bytes, mode: int) -> None:
         """Write the file in one step; its owner stays the same."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._make_folders()
         descriptor, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:

@@ -15,7 +15,7 @@ from kubestow.api.pod import NodeSelectorRequirement, Pod
 from kubestow.api.quantity import parse_quantity
 from kubestow.api.resources import PODS
 from kubestow.api.storage import CSINode, VolumeNodeResources
-from kubestow.api.taints import UNSCHEDULABLE_TAINT
+from kubestow.api.taints import UNSCHEDULABLE_TAINT, taint_text
 from kubestow.explain.suggestions.pod_rules import SYSTEM_PREFIX
 from kubestow.explain.suggestions.remedy import (
     ADD_LABEL,
@@ -115,8 +115,7 @@ def without_taint(node: Node, gone: Taint) -> Node:
 
 
 def _taint_text(taint: Taint) -> str:
-    value = f"={taint.value}" if taint.value else ""
-    return _plain(f"{taint.key}{value}:{taint.effect}")
+    return _plain(taint_text(taint))
 
 
 # --- Labels -------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from typing import Final
 
 from rich.markup import escape
 
+from kubestow.plural import counted, plural
 from kubestow.service.formats import DataFormat
 from kubestow.service.output import print_data, stdout
 from kubestow.service.table import Table
@@ -23,12 +24,12 @@ def print_fit(found: Fit, output: DataFormat) -> None:
         return
     each = "" if found.pods_per_copy == 1 else f" of {found.pods_per_copy} pods"
     more = " or more" if found.is_cut else ""
-    place = f" on {len(found.nodes)} of {_count(found.node_count, 'node')}" if found.copies else ""
+    place = f" on {len(found.nodes)} of {counted(found.node_count, 'node')}" if found.copies else ""
     fits = "fits" if found.copies == 1 and not found.is_cut else "fit"
-    _say(f"{found.copies}{more} {_noun('copy', found.copies)}{each} {fits}{place}")
+    _say(f"{found.copies}{more} {plural('copy', found.copies)}{each} {fits}{place}")
     if found.waiting:
         waits = "waits" if found.waiting == 1 else "wait"
-        _say(f"{_count(found.waiting, 'pod')} of the cluster {waits} for a node already")
+        _say(f"{counted(found.waiting, 'pod')} of the cluster {waits} for a node already")
     if found.nodes:
         _say("")
         _share_table(found).print()
@@ -64,24 +65,25 @@ def print_need(found: Need, output: DataFormat) -> None:
         print_data(found, output)
         return
     if found.waiting:
-        _say(f"No number of these nodes suffices for all {_count(found.pods, 'pod')}")
+        all_pods = "the pod" if found.pods == 1 else f"all {found.pods} pods"
+        _say(f"No number of these nodes suffices for {all_pods}")
         for waiting in found.waiting[:_WAITING_SHOWN]:
             _say(f"  {waiting.pod}: {waiting.message}")
         if len(found.waiting) > _WAITING_SHOWN:
             _say(f"  and {len(found.waiting) - _WAITING_SHOWN} more")
         return
     if not found.nodes:
-        _say(f"No node is needed: {_count(found.pods, 'pod')} without a node fit on those there")
+        _say(f"No node is needed: {counted(found.pods, 'pod')} without a node fit on those there")
         return
     parts = ", ".join(f"{entry.count} {entry.shape}" for entry in found.nodes)
     needed = "is" if found.node_count == 1 else "are"
     price = "" if found.price is None else f", price {found.price:.10g}"
     _say(
-        f"{_count(found.node_count, 'node')} {needed} needed for {_count(found.pods, 'pod')}: "
+        f"{counted(found.node_count, 'node')} {needed} needed for {counted(found.pods, 'pod')}: "
         f"{parts}{price}"
     )
     less = "fewer nodes do not suffice" if found.price is None else "nothing cheaper suffices"
-    tried = f"{_count(found.tried, 'set')} of nodes tried"
+    tried = f"{counted(found.tried, 'set')} of nodes tried"
     if found.is_proven:
         _say(f"{less.capitalize()} ({tried})")
     else:
@@ -92,7 +94,7 @@ def print_drain_check(found: DrainCheck, output: DataFormat) -> None:
     if output is not DataFormat.TABLE:
         print_data(found, output)
         return
-    could = f"{len(found.removable)} of {_count(found.node_count, 'node')} could go"
+    could = f"{len(found.removable)} of {counted(found.node_count, 'node')} could go"
     _say(f"{could}, in this order:\n" if found.removable else could)
     if found.removable:
         table = Table("NODE", "PODS", "THEY GO TO", right=("PODS",))
@@ -135,16 +137,6 @@ def _some(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_NAMES_SHOWN])
     rest = len(names) - _NAMES_SHOWN
     return f"{shown} and {rest} more" if rest > 0 else shown
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {_noun(noun, number)}"
-
-
-def _noun(noun: str, number: int) -> str:
-    if number == 1:
-        return noun
-    return f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"
 
 
 def _say(text: str) -> None:

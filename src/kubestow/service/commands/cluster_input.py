@@ -17,6 +17,7 @@ from kubestow.clock import SystemClock
 from kubestow.cluster.http.users_kubeconfig import Kubeconfig
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.errors import InputError
+from kubestow.plural import counted
 from kubestow.service.connections import user_agent
 from kubestow.simulator.input.changes import InputChanges, NodesLike
 from kubestow.simulator.input.live import read_server
@@ -111,7 +112,7 @@ def load_input(
     if request.save is not None:
         file_count = save_input(changed.documents, request.save)
         files = "1 file" if file_count == 1 else f"{file_count} files"
-        _report(f"{len(changed.documents)} objects saved in {files}: {request.save}")
+        _report(f"{counted(len(changed.documents), 'object')} saved in {files}: {request.save}")
     return manifests._replace(documents=changed.documents)
 
 

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 from rich.markup import escape
 
+from kubestow.plural import counted, plural
 from kubestow.service.formats import CompareFormat, DataFormat
 from kubestow.service.output import print_data, stderr, stdout
 from kubestow.service.table import Table
@@ -98,7 +99,7 @@ def _print_tables(comparison: SchedulerComparison, show: int) -> None:
     for variant in ran:
         count = sum(run.is_partial for run in variant.runs)
         if count:
-            runs = "1 run" if count == 1 else f"{count} runs"
+            runs = counted(count, "run")
             _say(f"\n{variant.name}: the time limit ended {runs} while pods were retried (--limit)")
     if comparison.is_partial:
         _say("\nInterrupted: the runs that had ended are shown.")
@@ -115,10 +116,13 @@ def _figures_table(variants: Sequence[VariantResult]) -> Table:
 def _print_moved(name: str, moved: MovedPods, first: str, show: int) -> None:
     count = count_text(moved.count.mean)
     each = " per seed" if moved.count.count > 1 else ""
-    _say(f"\n{name}: {count} pods{each} went elsewhere than in {first}")
+    pods = plural("pod", moved.count.mean)
+    _say(f"\n{name}: {count} {pods}{each} went elsewhere than in {first}")
     for only, where in ((moved.only_first, first), (moved.only_here, name)):
         if only.mean:
-            _say(f"  {count_text(only.mean)} more pods{each} exist in {where} only")
+            exist = "exists" if only.mean == 1 else "exist"
+            pods = plural("more pod", only.mean)
+            _say(f"  {count_text(only.mean)} {pods}{each} {exist} in {where} only")
     if moved.reasons:
         _say("")
         table = Table("PODS", "REASON", "PLUGIN", right=("PODS",), texts=("REASON",))

@@ -16,7 +16,8 @@ from kubestow.api.files import Document, load_documents
 from kubestow.clock import SystemClock
 from kubestow.cluster.resources import NODES
 from kubestow.plugins.loading import LoadedPlugins
-from kubestow.service.commands.demo_output import Output, count_text, end_on_signals, exit_code
+from kubestow.plural import counted
+from kubestow.service.commands.demo_output import Output, end_on_signals, exit_code
 from kubestow.service.commands.demo_parts import announce_page, demo_page_parts, save_if_asked
 from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.control_loop import LoopThread
@@ -85,7 +86,7 @@ async def _show(
             )
             async with local_page(parts, thread, port=request.page_port) as page:
                 time.on_change = page.follower.touch
-                nodes = count_text(len(list(cluster.store.objects_of(NODES))), "node")
+                nodes = counted(len(list(cluster.store.objects_of(NODES))), "node")
                 output.print(f"An embedded cluster of {nodes} runs.\n")
                 announce_page(output, page.address, opens=request.opens_page)
                 output.print("Ctrl-C ends it.")

@@ -7,7 +7,8 @@ from rich.markup import escape
 
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.plugins.loading import LoadedPlugins
-from kubestow.service.commands.demo_output import Output, count_text
+from kubestow.plural import counted
+from kubestow.service.commands.demo_output import Output
 from kubestow.service.page import PageParts, open_browser
 from kubestow.simulator.cluster_file import save_cluster
 from kubestow.simulator.live.actions import ClusterActions
@@ -61,6 +62,6 @@ def save_if_asked(output: Output, cluster: ServedCluster, path: Path | None) -> 
     if path is None:
         return
     report = save_cluster(cluster.store, path)
-    output.print(f"\nSaved {report.object_count} objects to {escape(str(path))}.")
+    output.print(f"\nSaved {counted(report.object_count, 'object')} to {escape(str(path))}.")
     if report.secret_count:
-        output.print(f"The data of {count_text(report.secret_count, 'secret')} is left out.")
+        output.print(f"The data of {counted(report.secret_count, 'secret')} is left out.")

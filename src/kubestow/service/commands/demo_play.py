@@ -19,6 +19,7 @@ from kubestow.clock import Clock
 from kubestow.cluster.resources import PODS
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision
+from kubestow.plural import counted
 from kubestow.queue import QueuedPod
 from kubestow.recording.recording import RecordTo
 from kubestow.service.output import stdout
@@ -133,7 +134,8 @@ class DemoView:
         placed = [pod for pod in pods if pod.spec.node_name]
         waiting = [pod for pod in pods if not pod.spec.node_name]
         self._console.print(
-            f"\n{len(placed)} pods run on {len({pod.spec.node_name for pod in placed})} nodes, "
+            f"\n{counted(len(placed), 'pod')} run on "
+            f"{counted(len({pod.spec.node_name for pod in placed}), 'node')}, "
             f"{len(waiting)} wait:"
         )
         for pod in waiting:

@@ -22,10 +22,10 @@ from kubestow.clock import SystemClock
 from kubestow.cluster.resources import NODES
 from kubestow.engine.decision import Decision
 from kubestow.plugins.loading import LoadedPlugins
+from kubestow.plural import counted
 from kubestow.queue import QueuedPod
 from kubestow.service.commands.demo_output import (
     Output,
-    count_text,
     end_on_signals,
     exit_code,
 )
@@ -117,7 +117,7 @@ async def _page(
 def _greet(output: Output, request: ServeRequest, cluster: ServedCluster) -> None:
     assert cluster.kubeconfig is not None
     path = shlex.quote(str(cluster.kubeconfig.path))
-    nodes = count_text(len(list(cluster.store.objects_of(NODES))), "node")
+    nodes = counted(len(list(cluster.store.objects_of(NODES))), "node")
     output.print(f"An embedded cluster of {nodes} answers at [bold]{cluster.url}[/bold]\n")
     if request.load_paths:
         _print_loaded(output, cluster.loaded)
@@ -137,12 +137,12 @@ def _greet(output: Output, request: ServeRequest, cluster: ServedCluster) -> Non
 
 
 def _print_loaded(output: Output, report: LoadReport) -> None:
-    output.print(f"Loaded {count_text(report.object_count, 'object')}.")
+    output.print(f"Loaded {counted(report.object_count, 'object')}.")
     if report.ignored:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(report.ignored.items()))
         output.print(f"Ignored, because the server does not serve the kind: {escape(kinds)}.")
     if report.orphan_count:
-        references = count_text(report.orphan_count, "owner reference")
+        references = counted(report.orphan_count, "owner reference")
         output.print(f"Left out {references} to objects that are not in the files.")
     output.print("")
 

@@ -16,6 +16,7 @@ from kubestow.explain.explanation import (
     NodeSearch,
     Preemption,
 )
+from kubestow.plural import counted
 from kubestow.service.output import stdout
 from kubestow.service.table import Table
 
@@ -76,7 +77,7 @@ def _print_ranking(explanation: Explanation, *, is_wide: bool) -> None:
     shown = scored if is_wide else scored[:_NODES_SHOWN]
     plugins = list(shown[0].scores)
     same = [] if is_wide else [plugin for plugin in plugins if _is_same(plugin, scored)]
-    _print_title(f"Ranking of {_count(len(scored), 'node')} that fit")
+    _print_title(f"Ranking of {counted(len(scored), 'node')} that fit")
     differing = [plugin for plugin in plugins if plugin not in same]
     table = Table("NODE", "TOTAL", *differing, right=("TOTAL", *differing))
     for node in shown:
@@ -84,7 +85,7 @@ def _print_ranking(explanation: Explanation, *, is_wide: bool) -> None:
         table.add(node.name, str(node.total), *cells)
     table.print(indent=_INDENT)
     if len(scored) > len(shown):
-        _print_text(f"and {len(scored) - len(shown)} more nodes, with -o wide")
+        _print_text(f"and {counted(len(scored) - len(shown), 'more node')}, with -o wide")
     if same and len(scored) > 1:
         equal = ", ".join(f"{name} {scored[0].scores[name].weighted}" for name in same)
         _print_text(f"the same on all of them: {equal}")
@@ -137,7 +138,7 @@ def _print_search(search: NodeSearch, nodes: Iterable[NodeExplanation]) -> None:
     match search.end:
         case "EnoughFound":
             why = (
-                f"{search.wanted} nodes that fit are enough to choose from "
+                f"{counted(search.wanted, 'node')} that fit are enough to choose from "
                 "(percentageOfNodesToScore)"
             )
         case "NominatedNode":
@@ -166,16 +167,16 @@ def _print_preemption(explanation: Explanation, preemption: Preemption) -> None:
         case "NoCandidates":
             hopeless, possible = preemption.hopeless_nodes, preemption.possible_nodes
             if hopeless:
-                _print_text(f"evicting pods cannot help on {_count(hopeless, 'node')}")
+                _print_text(f"evicting pods cannot help on {counted(hopeless, 'node')}")
             if possible:
                 _print_text(
-                    f"no pods that could be evicted are enough on {_count(possible, 'node')}"
+                    f"no pods that could be evicted are enough on {counted(possible, 'node')}"
                 )
 
 
 def _print_group(group: GroupExplanation) -> None:
     needed = "" if group.min_count is None else f", {group.min_count} are needed"
-    fitting = f"{group.fitting} of {_count(len(group.members), 'member')}"
+    fitting = f"{group.fitting} of {counted(len(group.members), 'member')}"
     _print_title(f"Group {group.namespace}/{group.name}: {fitting} fit{needed}")
     table = Table("MEMBER", "OUTCOME", "NODE", "MESSAGE")
     for member in group.members:
@@ -263,10 +264,6 @@ def _print_text(text: str, *, hanging: str = "") -> None:
 
 def _width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDTH
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _some(names: Sequence[str]) -> str:

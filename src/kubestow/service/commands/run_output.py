@@ -6,6 +6,7 @@ from typing import Final
 from rich.console import Console
 from rich.markup import escape
 
+from kubestow.plural import counted
 from kubestow.service.formats import OutputFormat
 from kubestow.service.output import duration_text, print_data, stdout
 from kubestow.service.table import Table
@@ -48,7 +49,7 @@ def _print_summary(console: Console, report: Report) -> None:
     figures = report.figures
     outcomes = ", ".join(f"{count} {name.lower()}" for name, count in figures.outcomes.items())
     console.print(
-        f"{figures.placed} of {figures.pods} pods placed in "
+        f"{figures.placed} of {counted(figures.pods, 'pod')} placed in "
         f"{duration_text(report.virtual_duration_s)} of virtual time: {outcomes}",
         markup=False,
     )
@@ -69,8 +70,7 @@ def _print_summary(console: Console, report: Report) -> None:
         pods = "pod waits" if count == 1 else "pods wait"
         console.print(f"  {count} {pods}: {escape(message or reason or 'not tried yet')}")
     if report.failed_attempts:
-        attempts = "attempt" if report.failed_attempts == 1 else "attempts"
-        console.print(f"{report.failed_attempts} {attempts} failed with an error.")
+        console.print(f"{counted(report.failed_attempts, 'attempt')} failed with an error.")
     for failure in report.failures[:_MESSAGES_SHOWN]:
         console.print(f"  {failure.attempts} of {failure.owner}: {failure.message}", markup=False)
     if report.is_partial:

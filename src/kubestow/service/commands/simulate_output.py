@@ -7,6 +7,7 @@ from typing import Final
 from rich.console import Console
 from rich.markup import escape
 
+from kubestow.plural import counted
 from kubestow.service.formats import OutputFormat
 from kubestow.service.output import duration_text, print_data, stdout
 from kubestow.service.table import Table
@@ -48,19 +49,20 @@ def _in_order(result: SimulationResult) -> list[PodOutcome]:
 def print_summary(console: Console, result: SimulationResult) -> None:
     scheduled, pending, foreign = result.scheduled, result.pending, result.foreign
     parts = [
-        f"{len(scheduled)} of {len(result.pods) - len(foreign)} pods scheduled on "
-        f"{len({pod.node for pod in scheduled})} of {len(result.nodes)} nodes",
+        f"{len(scheduled)} of {counted(len(result.pods) - len(foreign), 'pod')} scheduled on "
+        f"{len({pod.node for pod in scheduled})} of {counted(len(result.nodes), 'node')}",
         f"{len(pending)} pending",
     ]
     if foreign:
         parts.append(f"{len(foreign)} for other schedulers")
     if result.running_count:
-        runs = "pod runs" if result.running_count == 1 else "pods run"
-        parts.append(f"{result.running_count} {runs} already")
+        runs = "runs" if result.running_count == 1 else "run"
+        parts.append(f"{counted(result.running_count, 'pod')} {runs} already")
     parts.append(f"{result.virtual_duration_s:g} s of virtual time")
     console.print(", ".join(parts))
     if result.evicted:
-        console.print(f"{len(result.evicted)} running pods evicted: {_some(result.evicted)}")
+        evicted = counted(len(result.evicted), "running pod")
+        console.print(f"{evicted} evicted: {_some(result.evicted)}")
     messages = Counter(pod.message or pod.reason for pod in (*pending, *foreign))
     for message, count in messages.most_common(_MESSAGES_SHOWN):
         pods = "pod waits" if count == 1 else "pods wait"
@@ -68,8 +70,7 @@ def print_summary(console: Console, result: SimulationResult) -> None:
     if not result.pods and result.running_count:
         console.print("No pod waits for a node; --reschedule places the pods that run again.")
     if result.failed_attempts:
-        attempts = "attempt" if result.failed_attempts == 1 else "attempts"
-        console.print(f"{result.failed_attempts} {attempts} failed with an error.")
+        console.print(f"{counted(result.failed_attempts, 'attempt')} failed with an error.")
     if not result.has_settled:
         console.print("The time limit ended the run: pods were still being retried (--limit).")
 

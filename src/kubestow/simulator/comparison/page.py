@@ -8,6 +8,7 @@ from typing import Final
 
 import altair as alt
 
+from kubestow.plural import counted
 from kubestow.simulator.comparison.comparison import (
     SchedulerComparison,
     VariantResult,
@@ -64,7 +65,8 @@ def page_of(
         tables.append(_times_table(times))
     return Page(
         title=f"{comparison.name}: {', '.join(variant.name for variant in comparison.variants)}",
-        subtitle=f"{len(comparison.seeds)} seeds from {first_seed}; charts over time: first seed",
+        subtitle=f"{counted(len(comparison.seeds), 'seed')} from {first_seed}; "
+        "charts over time: first seed",
         warning=_warning(comparison),
         cards=_cards(ran),
         drawings=[*_over_time(runs), *_waiting_times(ran), *_moved_bars(ran)],

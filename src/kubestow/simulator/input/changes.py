@@ -21,6 +21,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.apiserver.selectors import parse_label_query
 from kubestow.cluster.documents import as_object, value_at
 from kubestow.errors import ApiError, InputError
+from kubestow.plural import plural
 from kubestow.simulator.input.nodes import copies_of_node, cordoned, require_node
 from kubestow.simulator.input.pods import (
     PodKey,
@@ -66,7 +67,7 @@ class InputChanges(msgspec.Struct, frozen=True, kw_only=True):
             made = copies_of_node(changed, added.like, added.node_count)
             changed += made
             notes.append(
-                f'{added.node_count} {_plural("node", added.node_count)} like "{added.like}" added'
+                f'{added.node_count} {plural("node", added.node_count)} like "{added.like}" added'
             )
         changed = expand_workloads(changed)
         for text in self.remove_pods:
@@ -94,7 +95,7 @@ def _removed(documents: list[Document], text: str, notes: list[str]) -> list[Doc
     gone = _keys(documents, lambda pod: selector.matches(_labels(pod)))
     if not gone:
         raise InputError(f'no pod has labels that match "{text}"')
-    notes.append(f'{len(gone)} {_plural("pod", len(gone))} with "{text}" removed')
+    notes.append(f'{len(gone)} {plural("pod", len(gone))} with "{text}" removed')
     return scaled_down(without_pods(documents, gone), _owners(documents, gone))
 
 
@@ -140,7 +141,7 @@ def _drained(documents: list[Document], name: str, notes: list[str]) -> list[Doc
     lost = leaving - made_again
     notes.append(
         f'"{name}" drained: {len(leaving) - len(lost)} '
-        f"{_plural('pod', len(leaving) - len(lost))} to place again"
+        f"{plural('pod', len(leaving) - len(lost))} to place again"
         + (f", {len(lost)} without a controller removed" if lost else "")
     )
     return evicted(without_pods(documents, lost), leaving - lost)
@@ -156,7 +157,3 @@ def _keys(documents: list[Document], is_meant: Callable[[JsonObject], bool]) -> 
 
 def _labels(document: JsonObject) -> JsonObject:
     return as_object(value_at(document, "metadata", "labels"))
-
-
-def _plural(noun: str, count: int) -> str:
-    return noun if count == 1 else f"{noun}s"

@@ -22,6 +22,7 @@ from kubestow.clock import Clock
 from kubestow.cluster.documents import objects_in, value_at, whole_seconds
 from kubestow.cluster.resources import NAMESPACES, NODES, PODS, ApiResource
 from kubestow.errors import ApiError, InputError, NotFoundError
+from kubestow.plural import counted
 from kubestow.simulator.cluster_file import load_cluster_files, saved_content
 from kubestow.simulator.kubelet_switch import KUBELET, STOPPED
 from kubestow.simulator.live.forms import EmptyForm, FormInput, done, form_of, wrong
@@ -145,9 +146,10 @@ class ClusterActions:
             try:
                 self._store.load([document.raw])
             except ApiError as error:
-                created = f"; {_count(index, 'object')} before it are created" if index else ""
-                raise _refused(f"{document.source}: {error}{created}", error) from error
-        return done(f"created {_count(len(documents), 'object')}", len(documents))
+                are = "is" if index == 1 else "are"
+                before = f"; {counted(index, 'object')} before it {are} created" if index else ""
+                raise _refused(f"{document.source}: {error}{before}", error) from error
+        return done(f"created {counted(len(documents), 'object')}", len(documents))
 
     async def _add_pods(self, body: JsonObject) -> JsonObject:
         form = form_of(_Pods, body)
@@ -162,7 +164,7 @@ class ClusterActions:
         for index in range(form.count):
             self._store.load([document])
             await _let_others_run(index)
-        return done(f"added {_count(form.count, 'pod')}", form.count)
+        return done(f"added {counted(form.count, 'pod')}", form.count)
 
     def _check_pods(self, form: _Pods) -> None:
         for where, text, resource in (
@@ -194,7 +196,7 @@ class ClusterActions:
             taken.add(name)
             self._store.load([node_document(name, index, shape)])
             await _let_others_run(number)
-        return done(f"added {_count(count, 'node')}", count)
+        return done(f"added {counted(count, 'node')}", count)
 
     async def _delete(self, body: JsonObject) -> JsonObject:
         form = form_of(_Named, body)
@@ -235,7 +237,7 @@ class ClusterActions:
                 evicted += 1
             except ApiError as error:
                 kept.append(f"{'/'.join(pod.key)}: {error}")
-        message = f'drained "{name}": evicted {_count(evicted, "pod")}'
+        message = f'drained "{name}": evicted {counted(evicted, "pod")}'
         if kept:
             message += f", {len(kept)} stay: {kept[0]}"
         return done(message, evicted)
@@ -275,7 +277,7 @@ class ClusterActions:
         self._clear()
         missing = [one for one in documents if not self._has(one.raw)]
         report = load_cluster_files(self._store, missing)
-        message = f"loaded {_count(report.object_count, 'object')}"
+        message = f"loaded {counted(report.object_count, 'object')}"
         if report.ignored:
             message += f", left out {', '.join(sorted(report.ignored))}"
         return done(message, report.object_count)
@@ -305,7 +307,7 @@ class ClusterActions:
     async def _save(self, body: JsonObject) -> JsonObject:
         form_of(EmptyForm, body)
         content, report = saved_content(self._store)
-        answer = done(f"saved {_count(report.object_count, 'object')}", report.object_count)
+        answer = done(f"saved {counted(report.object_count, 'object')}", report.object_count)
         return {**answer, "text": content.decode()}
 
 
@@ -352,7 +354,3 @@ def _refused(message: str, error: ApiError) -> ApiError:
     refusal = ApiError(message, code=error.code, reason=error.reason)
     refusal.causes = error.causes
     return refusal
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

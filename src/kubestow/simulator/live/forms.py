@@ -4,7 +4,9 @@ from typing import TypeVar
 
 import msgspec
 
+from kubestow.api.decode import quoted
 from kubestow.api.meta import JsonObject
+from kubestow.api.plain_types import plain
 from kubestow.errors import InputError
 
 T = TypeVar("T")
@@ -26,7 +28,9 @@ def form_of(cls: type[T], body: JsonObject) -> T:
         return msgspec.convert(body, cls, strict=True)
     except msgspec.ValidationError as error:
         text, _, where = str(error).partition(" - at `$.")
-        raise wrong(text, where.rstrip("`")) from error
+        where = where.rstrip("`")
+        given = f"{quoted(body[where])} is given, " if where in body else ""
+        raise wrong(given + plain(text), where) from error
 
 
 def wrong(message: str, where: str) -> InputError:

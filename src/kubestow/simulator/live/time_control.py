@@ -84,4 +84,5 @@ class TimeActions:
     async def _set_speed(self, body: JsonObject) -> JsonObject:
         factor = form_of(_Speed, body).factor
         self._time.set_speed(factor)
-        return done(f"time passes {factor:g} times as fast", 0)
+        times = "as fast as real time" if factor == 1 else f"{factor:g} times as fast"
+        return done(f"time passes {times}", 0)

@@ -20,6 +20,7 @@ from kubestow.apiserver.store import StoredObject
 from kubestow.cluster.documents import as_object, objects_in, value_at
 from kubestow.cluster.resources import NODES, PODS, ApiResource
 from kubestow.errors import ApiError, ConflictError, InputError, NotFoundError
+from kubestow.plural import counted
 from kubestow.simulator.controllers.owner_controller import controller_reference
 from kubestow.simulator.kubelet_switch import KUBELET, STOPPED, is_stopped
 from kubestow.simulator.scenario.source import near
@@ -98,7 +99,7 @@ def drain(world: ScenarioWorld, name: str) -> None:
     """As `kubectl drain --force --ignore-daemonsets`."""
     _patch_node(world, name, {"spec": {"unschedulable": True}})
     pods = [pod for pod in world.store.objects_of(PODS) if _is_drained(pod, name)]
-    world.note("drain", name, f"{len(pods)} pods")
+    world.note("drain", name, counted(len(pods), "pod"))
     for pod in pods:
         _evict(world, pod)
 

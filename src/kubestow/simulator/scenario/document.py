@@ -71,7 +71,7 @@ class TimingEntry(Part, frozen=True, kw_only=True):
     # Regularly, beginning with `from`.
     every: Duration | None = None
     # At random, on average this often: "30/h", "2/24h".
-    poisson: str | None = None
+    poisson: Annotated[str, Meta(examples=["30/h"])] | None = None
     # The first and the last time of `every` and `poisson`.
     from_: Duration = msgspec.field(default=0, name="from")
     until: Duration | None = None

@@ -33,6 +33,7 @@ from kubestow.simulator.scenario.document import (
     ActionEntry,
     ArrivalEntry,
     Distribution,
+    Duration,
     NodeEntry,
     Nodes,
     NodesEntry,
@@ -232,6 +233,7 @@ class _Reader:
             except InputError as error:
                 raise self._source.error((*path, "csv"), str(error)) from error
             return source
+        self._check_in_time(path, entry)
         return arrivals.generated(
             entry.name,
             document,
@@ -290,6 +292,19 @@ class _Reader:
             until_s=math.inf if entry.until is None else seconds((*path, "until"), entry.until),
             limit=entry.count,
         )
+
+    def _check_in_time(self, path: FieldPath, entry: TimingEntry) -> None:
+        """InputError for a time at which the scenario is over: nothing would happen then."""
+        until_s = self._source.seconds(("until",), self._document.until)
+        times = entry.at if isinstance(entry.at, list) else [entry.at]
+        given: list[tuple[FieldPath, Duration | None]] = [
+            ((*path, "at", index) if isinstance(entry.at, list) else (*path, "at"), time)
+            for index, time in enumerate(times)
+        ]
+        for place, time in (*given, ((*path, "from"), entry.from_)):
+            if time is not None and self._source.seconds(place, time) >= until_s:
+                problem = f"is {time}, but the scenario ends after {self._document.until} (until)"
+                raise self._source.error(place, problem)
 
     def _rate(self, path: FieldPath, text: str) -> float:
         """Per second."""
@@ -352,6 +367,7 @@ class _Reader:
             problem = f"a {kind} has no end; only {', '.join(_LASTING)} have"
             raise self._source.error((*path, "for"), problem)
         when, lasts = self._when(path, entry), self._draw((*path, "for"), entry.lasts)
+        self._check_in_time(path, entry)
         if not entry.name and self._needs_chance(entry, kind):
             raise self._source.error(path, 'the field "name" is missing: chance depends on it')
         place = self._source.place((*path, kind))

@@ -43,6 +43,9 @@ from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 SAMPLES_MAX: Final = 2_000
 # How often progress is reported, in parts of the run.
 PROGRESS_PARTS: Final = 500
+# Virtual time goes on when nothing is left to do: this much later, pods that were created at the
+# time of a sample have been tried.
+_AFTER_ALL_S: Final = 1e-6
 # Old versions of objects are for watches that start late; here none does.
 HISTORY_MAX: Final = 256
 
@@ -207,9 +210,9 @@ class ScenarioRun:
         scenario = self._scenario
         every_s = max(scenario.sample_s, scenario.until_s / SAMPLES_MAX)
         while True:
-            self._take_sample()
-            next_s = every_s * len(self._samples)
+            next_s = every_s * len(self._samples) + _AFTER_ALL_S
             await asyncio.sleep(next_s - self._clock.monotonic_s())
+            self._take_sample()
 
     def _take_sample(self) -> None:
         time_s = round(self._clock.monotonic_s(), 3)

@@ -9,9 +9,10 @@ from typing import Any, Final, Self, TypeVar, get_args, get_origin, get_type_hin
 import msgspec
 import yaml
 
-from kubestow.api.decode import is_map
+from kubestow.api.decode import is_list, is_map, quoted
 from kubestow.api.duration import parse_duration
 from kubestow.api.files import parse_document
+from kubestow.api.plain_types import plain
 from kubestow.api.yaml_text import yaml_nodes
 from kubestow.clock import NANOSECONDS
 from kubestow.errors import DecodeError, InputError
@@ -81,8 +82,13 @@ class SourceText:
             return self.error((*path, unknown[1]), f"unknown field{hint}")
         if (missing := _MISSING.match(problem)) is not None:
             return self.error(path, f'the field "{missing[1]}" is missing')
-        # msgspec writes types as Python has them.
-        return self.error(path, problem[:1].lower() + problem[1:].replace("`", ""))
+        value = self.value
+        for step in path:
+            value = _entry(value, step)
+        expected = plain(problem)
+        if examples := _examples(cls, path):
+            expected = f"expected, for example, {examples[0]}"
+        return self.error(path, f"is {quoted(value)}, {expected}")
 
     def _line(self, path: FieldPath) -> int:
         """Where the field begins, or the last step of the path that is there."""
@@ -134,8 +140,37 @@ def _text_of(path: FieldPath) -> str:
     return text.removeprefix(".")
 
 
+def _entry(value: object, step: str | int) -> object:
+    if isinstance(step, int):
+        return value[step] if is_list(value) and step < len(value) else None
+    return value.get(step) if is_map(value) else None
+
+
+def _examples(cls: type[msgspec.Struct], path: FieldPath) -> list[Any]:
+    """What the field at a path may look like, if its type says so."""
+    if not path or isinstance(path[-1], int):
+        return []
+    return [
+        example
+        for kind in _structs_at(cls, path[:-1])
+        for field in msgspec.structs.fields(kind)
+        if field.encode_name == path[-1]
+        for annotated in (field.type, *get_args(field.type))
+        for meta in getattr(annotated, "__metadata__", ())
+        for example in meta.examples or ()
+    ]
+
+
 def _field_names(cls: type[msgspec.Struct], path: FieldPath) -> list[str]:
     """The fields of the struct at a path."""
+    return [
+        field.encode_name
+        for kind in _structs_at(cls, path)
+        for field in msgspec.structs.fields(kind)
+    ]
+
+
+def _structs_at(cls: type[msgspec.Struct], path: FieldPath) -> list[type[msgspec.Struct]]:
     kinds: list[type[msgspec.Struct]] = [cls]
     for step in path:
         if isinstance(step, int):
@@ -147,7 +182,7 @@ def _field_names(cls: type[msgspec.Struct], path: FieldPath) -> list[str]:
             if field.encode_name == step
             for inner in _structs_in(get_type_hints(kind)[field.name])
         ]
-    return [field.encode_name for kind in kinds for field in msgspec.structs.fields(kind)]
+    return kinds
 
 
 def _structs_in(kind: Any) -> list[type[msgspec.Struct]]:
