@@ -9,6 +9,7 @@ from kubestow.plural import counted, plural
     ("number", "noun", "text"),
     [
         (0, "pod", "0 pods"),
+        (1200, "pod", "1,200 pods"),
         (1, "pod", "1 pod"),
         (2, "pod", "2 pods"),
         (1, "copy", "1 copy"),

@@ -111,7 +111,7 @@ def test_tables_have_figures_and_moved_pods(run: Run) -> None:
     assert ["FIGURE", "BASE", "TIGHT"] in lines
     assert ["placed", "3", "3"] in lines
     assert ["nodes", "with", "pods", "at", "the", "end", "2", "1", "(-1)"] in lines
-    assert "tight: 1 pods went elsewhere than in base" in output
+    assert "tight: 1 pod went elsewhere than in base" in output
     assert ["1", "Score", "NodeResourcesFit"] in lines
 
 

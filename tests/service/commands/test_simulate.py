@@ -384,5 +384,5 @@ def test_placements_can_be_forgotten(
         "0.25 s of virtual time",
         "No pod waits for a node; --reschedule places the pods that run again.",
     ]
-    assert "1 of 1 pods scheduled on 1 of 2 nodes" in output_of("--reschedule")
+    assert "1 of 1 pod scheduled on 1 of 2 nodes" in output_of("--reschedule")
     assert "large" in output_of("--reschedule", "--no-headers")

@@ -209,4 +209,4 @@ def test_a_cluster_is_saved_and_loaded(demo: Page, tmp_path: Path) -> None:
     expect(dialog.get_by_label("Or as text")).to_have_value(re.compile("only"))
     dialog.get_by_role("button", name="Replace the cluster").click()
     expect(dialog).to_have_count(0)
-    expect(demo.locator("header")).to_contain_text("1 nodes")
+    expect(demo.locator("header")).to_contain_text("1 node")
