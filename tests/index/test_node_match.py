@@ -61,13 +61,26 @@ terms = st.builds(
     st.lists(expressions, max_size=3),
     st.lists(fields, max_size=1),
 )
-selectors = st.lists(terms, max_size=3).map(
+selectors = st.lists(terms, max_size=6).map(
     lambda terms: NodeSelector(node_selector_terms=tuple(terms))
 )
 
 
+VIEWS: dict[str, Callable[[Snapshot], Nodes]] = {
+    "all": nodes_of,
+    "backwards": lambda snapshot: nodes_of(snapshot, slice(None, None, -2)),
+    "rows": lambda snapshot: nodes_of(snapshot, np.arange(len(snapshot))[::3]),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
 @pytest.mark.parametrize(
-    "terms_max", [pytest.param(16, id="each-term"), pytest.param(0, id="all-terms-together")]
+    ("terms_max", "columns_max"),
+    [
+        pytest.param(16, 64, id="each-term"),
+        pytest.param(0, 64, id="all-terms-together"),
+        pytest.param(0, 0, id="many-keys"),
+    ],
 )
 @given(
     labels=st.lists(label_maps, max_size=6),
@@ -76,7 +89,9 @@ selectors = st.lists(terms, max_size=3).map(
     equalities=label_maps,
 )
 def test_masks_equal_one_node_at_a_time(
+    view: Callable[[Snapshot], Nodes],
     terms_max: int,
+    columns_max: int,
     labels: list[dict[str, str]],
     changes: list[tuple[int, dict[str, str]]],
     selector: NodeSelector,
@@ -89,7 +104,7 @@ def test_masks_equal_one_node_at_a_time(
     compiled = compile_node_selector(selector)
     preferred = PreferredTerms.of(
         [
-            PreferredSchedulingTerm(weight=1 << index, preference=term)
+            PreferredSchedulingTerm(weight=(5, -3, 100)[index % 3], preference=term)
             for index, term in enumerate(selector.node_selector_terms)
             if not compile_node_selector(NodeSelector(node_selector_terms=(term,))).errors
         ]
@@ -103,13 +118,18 @@ def test_masks_equal_one_node_at_a_time(
             name = f"n{number}"
             cache.update_node(cache.node(name).node, make_node(name, labels=each))
         snapshot.refresh(cache)
-        nodes = nodes_of(snapshot)
-        with patch("kubestow.index.node_match.TERMS_BY_THEMSELVES_MAX", terms_max):
+        nodes = view(snapshot)
+        with (
+            patch("kubestow.index.node_match.TERMS_BY_THEMSELVES_MAX", terms_max),
+            patch("kubestow.index.node_match.REQUIREMENTS_KEPT_MAX", 4 * terms_max),
+            patch("kubestow.index.term_rows.COLUMNS_READ_MAX", columns_max),
+        ):
             mask, scores = matches_selector(nodes, compiled), preferred_score(nodes, preferred)
+            required_mask = matches_required(nodes, required)
         assert scores.tolist() == [
             preferred.score(*_identity(node)) for node in nodes.node_objects()
         ]
-        assert matches_required(nodes, required).tolist() == [
+        assert required_mask.tolist() == [
             required.matches(*_identity(node)) for node in nodes.node_objects()
         ]
         assert mask.tolist() == [

@@ -23,8 +23,9 @@ from kubestow.api.node_selector import (
 )
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.change_log import Depends
-from kubestow.index.label_match import LabelView
+from kubestow.index.label_match import all_match
 from kubestow.index.nodes import Nodes
+from kubestow.index.term_rows import TermRows, WeightedRows, as_mask
 
 # Up to this many terms the mask of each is kept, since other pods have it too. Beyond these numbers
 # masks are computed for every attempt: their keys alone may take megabytes.
@@ -80,13 +81,11 @@ def labels_match(nodes: Nodes, requirements: tuple[Requirement, ...]) -> BoolArr
         return np.ones(len(nodes), np.bool_)
 
     def compute(nodes: Nodes) -> BoolArray:
-        view = LabelView(nodes)
-        left = view.reduced(requirements)
-        return np.zeros(len(nodes), np.bool_) if left is None else view.all_match(left)
+        return all_match(nodes, requirements)
 
-    if len(requirements) > REQUIREMENTS_KEPT_MAX or any(
-        len(requirement.values) > VALUES_KEPT_MAX for requirement in requirements
-    ):
+    if len(requirements) > REQUIREMENTS_KEPT_MAX:
+        return _any_term(nodes, (CompiledTerm(requirements),))
+    if any(len(requirement.values) > VALUES_KEPT_MAX for requirement in requirements):
         return compute(nodes)
     return nodes.tracked(("node labels", requirements), Depends.NODE, compute)
 
@@ -95,49 +94,21 @@ def labels_match(nodes: Nodes, requirements: tuple[Requirement, ...]) -> BoolArr
 
 
 def _any_term(nodes: Nodes, terms: Sequence[CompiledTerm]) -> BoolArray:
-    view = LabelView(nodes)
-    mask = np.zeros(len(nodes), np.bool_)
-    by_key: dict[str, list[Requirement]] = {}
-    others: list[tuple[list[Requirement], CompiledTerm]] = []
+    rows = TermRows(nodes, terms)
+    found = 0
     for term in terms:
-        left = view.reduced(term.labels)
-        if left is None:
-            continue
-        if len(left) == 1 and not term.fields:
-            by_key.setdefault(left[0].key, []).append(left[0])
-        else:
-            others.append((left, term))
-    for key, requirements in by_key.items():
-        mask |= view.any_matches(key, requirements)
-    for left, term in others:
-        if mask.all():
+        found |= rows.matching(term)
+        if found == rows.everything:
             break
-        mask |= _term_matches(nodes, view, left, term)
-    return mask
+    return as_mask(found, len(nodes))
 
 
 def _sum_of_terms(nodes: Nodes, terms: Sequence[WeightedNodeTerm]) -> IntArray:
-    view = LabelView(nodes)
-    scores = np.zeros(len(nodes), np.int64)
-    by_key: dict[str, list[tuple[Requirement, int]]] = {}
+    rows = TermRows(nodes, [entry.term for entry in terms])
+    sums = WeightedRows()
     for entry in terms:
-        left = view.reduced(entry.term.labels)
-        if left is None:
-            continue
-        if len(left) == 1 and not entry.term.fields:
-            by_key.setdefault(left[0].key, []).append((left[0], entry.weight))
-        else:
-            scores += entry.weight * _term_matches(nodes, view, left, entry.term)
-    for key, weighted in by_key.items():
-        scores += view.sum_of_weights(key, weighted)
-    return scores
-
-
-def _term_matches(
-    nodes: Nodes, view: LabelView, left: Sequence[Requirement], term: CompiledTerm
-) -> BoolArray:
-    mask = view.all_match(left)
-    return mask & _fields_match(nodes, term.fields) if term.fields else mask
+        sums.add(rows.matching(entry.term), entry.weight)
+    return sums.sums(len(nodes))
 
 
 # --- Names --------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ first read; later reads compute only the changed rows again, by the same functio
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sized
+from collections.abc import Callable, Hashable, Sized
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 from weakref import WeakMethod
@@ -148,49 +148,24 @@ class LabelColumn:
 
     def matching(self, requirement: Requirement) -> BoolArray:
         """bool[value]: which of the `values` satisfy the requirement on this label."""
-        return self.matching_any((requirement,))
-
-    def matching_any(self, requirements: Iterable[Requirement]) -> BoolArray:
-        """bool[value]: which of the `values` satisfy one of these requirements on this label."""
         mask = np.zeros(len(self.values), np.bool_)
-        # Values that every NotIn excludes.
-        excluded: frozenset[str] | None = None
-        for requirement in requirements:
-            match requirement.operator:
-                case "In":
-                    mask[self._ids_of(requirement.values)] = True
-                case "NotIn":
-                    values = requirement.values
-                    excluded = values if excluded is None else excluded & values
-                case "Exists":
-                    mask[1:] = True
-                case "DoesNotExist":
-                    mask[0] = True
-                case "Gt":
-                    is_number, numbers = self._as_numbers()
-                    mask |= is_number & (numbers > requirement.threshold)
-                case "Lt":
-                    is_number, numbers = self._as_numbers()
-                    mask |= is_number & (numbers < requirement.threshold)
-        if excluded is not None:
-            allowed = np.ones(len(self.values), np.bool_)
-            allowed[self._ids_of(excluded)] = False
-            mask |= allowed
+        match requirement.operator:
+            case "In":
+                mask[self._ids_of(requirement.values)] = True
+            case "NotIn":
+                mask[:] = True
+                mask[self._ids_of(requirement.values)] = False
+            case "Exists":
+                mask[1:] = True
+            case "DoesNotExist":
+                mask[0] = True
+            case "Gt":
+                is_number, numbers = self._as_numbers()
+                mask = is_number & (numbers > requirement.threshold)
+            case "Lt":
+                is_number, numbers = self._as_numbers()
+                mask = is_number & (numbers < requirement.threshold)
         return mask
-
-    def weights(self, weighted: Iterable[tuple[Requirement, int]]) -> IntArray:
-        """int64[value]: the sum of the weights of those requirements that the value satisfies."""
-        sums = np.zeros(len(self.values), np.int64)
-        of_all = 0
-        for requirement, weight in weighted:
-            if requirement.operator == "In":
-                sums[self._ids_of(requirement.values)] += weight
-            elif requirement.operator == "NotIn":
-                of_all += weight
-                sums[self._ids_of(requirement.values)] -= weight
-            else:
-                sums += weight * self.matching(requirement)
-        return sums + of_all
 
     def _ids_of(self, values: frozenset[str]) -> list[int]:
         """The numbers of those values that some node has."""

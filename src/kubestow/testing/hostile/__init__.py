@@ -5,6 +5,7 @@ process, creates ordinary pods at a steady rate, adds one hostile object after t
 sizes, and measures how long the scheduler serves nothing else.
 
     objects      the objects, by name and size
+    products     two of them that a rule compares
     devices      those that need devices
     cluster      the other process: the API server, the ordinary pods, the lease
     stretches    the longest stretch of the scheduler's loop

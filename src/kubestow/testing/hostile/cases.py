@@ -1,9 +1,9 @@
 """All hostile cases, by name."""
 
-from kubestow.testing.hostile import devices
+from kubestow.testing.hostile import devices, products
 from kubestow.testing.hostile.objects import CASES, NOTHING, Case
 
-ALL_CASES = (*CASES, *devices.CASES)
+ALL_CASES = (*CASES, *products.CASES, *devices.CASES)
 
 
 def find_case(name: str) -> Case:

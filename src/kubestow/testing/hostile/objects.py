@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 
 from kubestow.api.meta import JsonObject
 
-_HOSTNAME: Final = "kubernetes.io/hostname"
-_ZONE: Final = "topology.kubernetes.io/zone"
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+HOSTNAME: Final = "kubernetes.io/hostname"
+ZONE: Final = "topology.kubernetes.io/zone"
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class Manifest(NamedTuple):
@@ -72,7 +72,7 @@ def _as(value: Any) -> Any:
     return value
 
 
-def _expression(key: str, operator: str, *values: str) -> JsonObject:
+def expression(key: str, operator: str, *values: str) -> JsonObject:
     values_: dict[str, Any] = {"values": list(values)} if values else {}
     return {"key": key, "operator": operator, **values_}
 
@@ -123,14 +123,14 @@ def _node_affinity(**affinity: Any) -> Manifest:
 
 
 def _required(terms: list[Any]) -> Manifest:
-    return _node_affinity(**{_REQUIRED: {"nodeSelectorTerms": terms}})
+    return _node_affinity(**{REQUIRED: {"nodeSelectorTerms": terms}})
 
 
 @case(10_000)
 def node_affinity_terms_on_one_key(size: int) -> Iterator[Manifest]:
     yield _required(
         [
-            {"matchExpressions": [_expression(_HOSTNAME, "In", f"no-{number}")]}
+            {"matchExpressions": [expression(HOSTNAME, "In", f"no-{number}")]}
             for number in range(size)
         ]
     )
@@ -139,7 +139,7 @@ def node_affinity_terms_on_one_key(size: int) -> Iterator[Manifest]:
 @case(10_000)
 def node_affinity_terms_on_many_keys(size: int) -> Iterator[Manifest]:
     yield _required(
-        [{"matchExpressions": [_expression(f"key-{number}", "In", "a")]} for number in range(size)]
+        [{"matchExpressions": [expression(f"key-{number}", "In", "a")]} for number in range(size)]
     )
 
 
@@ -148,7 +148,7 @@ def node_affinity_terms_that_exclude(size: int) -> Iterator[Manifest]:
     """Every term is true for nearly all nodes."""
     yield _required(
         [
-            {"matchExpressions": [_expression(_HOSTNAME, "NotIn", f"node-{number}")]}
+            {"matchExpressions": [expression(HOSTNAME, "NotIn", f"node-{number}")]}
             for number in range(size)
         ]
     )
@@ -160,7 +160,7 @@ def node_affinity_keys_in_one_term(size: int) -> Iterator[Manifest]:
         [
             {
                 "matchExpressions": [
-                    _expression(f"key-{number}", "DoesNotExist") for number in range(size)
+                    expression(f"key-{number}", "DoesNotExist") for number in range(size)
                 ]
             }
         ]
@@ -170,14 +170,14 @@ def node_affinity_keys_in_one_term(size: int) -> Iterator[Manifest]:
 @case(60_000)
 def node_affinity_values(size: int) -> Iterator[Manifest]:
     values = [f"value-{number}" for number in range(size)]
-    yield _required([{"matchExpressions": [_expression(_HOSTNAME, "NotIn", *values)]}])
+    yield _required([{"matchExpressions": [expression(HOSTNAME, "NotIn", *values)]}])
 
 
 @case(10_000)
 def node_affinity_names(size: int) -> Iterator[Manifest]:
     yield _required(
         [
-            {"matchFields": [_expression("metadata.name", "In", f"no-{number}")]}
+            {"matchFields": [expression("metadata.name", "In", f"no-{number}")]}
             for number in range(size)
         ]
     )
@@ -185,7 +185,7 @@ def node_affinity_names(size: int) -> Iterator[Manifest]:
 
 @case(10_000)
 def node_affinity_excluded_names(size: int) -> Iterator[Manifest]:
-    fields = [_expression("metadata.name", "NotIn", f"no-{number}") for number in range(size)]
+    fields = [expression("metadata.name", "NotIn", f"no-{number}") for number in range(size)]
     yield _required([{"matchFields": fields}])
 
 
@@ -193,11 +193,11 @@ def node_affinity_excluded_names(size: int) -> Iterator[Manifest]:
 def node_affinity_preferred_terms(size: int) -> Iterator[Manifest]:
     yield _node_affinity(
         **{
-            _PREFERRED: [
+            PREFERRED: [
                 {
                     "weight": number % 100 + 1,
                     "preference": {
-                        "matchExpressions": [_expression(_HOSTNAME, "NotIn", f"node-{number}")]
+                        "matchExpressions": [expression(HOSTNAME, "NotIn", f"node-{number}")]
                     },
                 }
                 for number in range(size)
@@ -210,10 +210,10 @@ def node_affinity_preferred_terms(size: int) -> Iterator[Manifest]:
 def node_affinity_preferred_keys(size: int) -> Iterator[Manifest]:
     yield _node_affinity(
         **{
-            _PREFERRED: [
+            PREFERRED: [
                 {
                     "weight": number % 100 + 1,
-                    "preference": {"matchExpressions": [_expression(f"key-{number}", "Exists")]},
+                    "preference": {"matchExpressions": [expression(f"key-{number}", "Exists")]},
                 }
                 for number in range(size)
             ]
@@ -233,8 +233,8 @@ def _pod_terms(size: int, **more: Any) -> list[Any]:
     """Terms of which each selects other pods; the ordinary pods match some."""
     return [
         {
-            "topologyKey": (_HOSTNAME, _ZONE)[number % 2],
-            "labelSelector": {"matchExpressions": [_expression("app", "NotIn", f"a-{number}")]},
+            "topologyKey": (HOSTNAME, ZONE)[number % 2],
+            "labelSelector": {"matchExpressions": [expression("app", "NotIn", f"a-{number}")]},
             **more,
         }
         for number in range(size)
@@ -247,17 +247,17 @@ def _weighted(terms: Iterable[Any]) -> list[Any]:
 
 @case(8_000)
 def pod_anti_affinity_required(size: int) -> Iterator[Manifest]:
-    yield pod(affinity={"podAntiAffinity": {_REQUIRED: _pod_terms(size)}})
+    yield pod(affinity={"podAntiAffinity": {REQUIRED: _pod_terms(size)}})
 
 
 @case(8_000)
 def pod_affinity_required(size: int) -> Iterator[Manifest]:
-    yield pod(affinity={"podAffinity": {_REQUIRED: _pod_terms(size)}})
+    yield pod(affinity={"podAffinity": {REQUIRED: _pod_terms(size)}})
 
 
 @case(6_000)
 def pod_affinity_preferred(size: int) -> Iterator[Manifest]:
-    yield pod(affinity={"podAffinity": {_PREFERRED: _weighted(_pod_terms(size))}})
+    yield pod(affinity={"podAffinity": {PREFERRED: _weighted(_pod_terms(size))}})
 
 
 @case(6_000)
@@ -266,14 +266,14 @@ def pod_anti_affinity_on_many_keys(size: int) -> Iterator[Manifest]:
         {"topologyKey": f"key-{number}", "labelSelector": {"matchLabels": {"app": "a"}}}
         for number in range(size)
     ]
-    yield pod(affinity={"podAntiAffinity": {_REQUIRED: terms}})
+    yield pod(affinity={"podAntiAffinity": {REQUIRED: terms}})
 
 
 @case(4_000)
 def pod_anti_affinity_namespaces(size: int) -> Iterator[Manifest]:
-    selector = {"matchExpressions": [_expression("kubernetes.io/metadata.name", "Exists")]}
+    selector = {"matchExpressions": [expression("kubernetes.io/metadata.name", "Exists")]}
     yield pod(
-        affinity={"podAntiAffinity": {_REQUIRED: _pod_terms(size, namespaceSelector=selector)}}
+        affinity={"podAntiAffinity": {REQUIRED: _pod_terms(size, namespaceSelector=selector)}}
     )
 
 
@@ -282,18 +282,18 @@ def pod_on_a_node_with_anti_affinity(size: int) -> Iterator[Manifest]:
     """A pod that runs: every other pod is compared with its terms."""
     terms = [
         {
-            "topologyKey": _HOSTNAME,
-            "labelSelector": {"matchExpressions": [_expression("app", "In", f"a-{number}")]},
+            "topologyKey": HOSTNAME,
+            "labelSelector": {"matchExpressions": [expression("app", "In", f"a-{number}")]},
         }
         for number in range(size)
     ]
-    yield pod(affinity={"podAntiAffinity": {_REQUIRED: terms}}, nodeName="node-0")
+    yield pod(affinity={"podAntiAffinity": {REQUIRED: terms}}, nodeName="node-0")
 
 
 @case(6_000)
 def pod_on_a_node_with_preferences(size: int) -> Iterator[Manifest]:
     terms = _weighted(_pod_terms(size))
-    yield pod(affinity={"podAffinity": {_PREFERRED: terms}}, nodeName="node-0")
+    yield pod(affinity={"podAffinity": {PREFERRED: terms}}, nodeName="node-0")
 
 
 def _spread(size: int, action: str, **more: Any) -> Manifest:
@@ -445,7 +445,7 @@ def volumes_with_delayed_binding(size: int) -> Iterator[Manifest]:
                             "nodeSelectorTerms": [
                                 {
                                     "matchExpressions": [
-                                        _expression(_ZONE, "In", f"zone-{number % 10}")
+                                        expression(ZONE, "In", f"zone-{number % 10}")
                                     ]
                                 }
                             ]
@@ -486,10 +486,10 @@ def volumes_that_exclude_each_other(size: int) -> Iterator[Manifest]:
 # --- Nodes --------------------------------------------------------------------------------------
 
 
-def _node(name: str = "hostile", **parts: Any) -> Manifest:
+def node(name: str = "hostile", **parts: Any) -> Manifest:
     resources = {"cpu": "32", "memory": "64Gi", "pods": "110"}
     status = {"capacity": resources, "allocatable": resources, **parts.pop("status", {})}
-    labels = {_HOSTNAME: name, **parts.pop("labels", {})}
+    labels = {HOSTNAME: name, **parts.pop("labels", {})}
     return Manifest(
         "nodes", {"metadata": {"name": name, "labels": labels}, "status": status, **parts}
     )
@@ -498,12 +498,12 @@ def _node(name: str = "hostile", **parts: Any) -> Manifest:
 @case(20_000)
 def node_taints(size: int) -> Iterator[Manifest]:
     taints = [{"key": f"key-{number}", "effect": "PreferNoSchedule"} for number in range(size)]
-    yield _node(spec={"taints": taints})
+    yield node(spec={"taints": taints})
 
 
 @case(25_000)
 def node_labels(size: int) -> Iterator[Manifest]:
-    yield _node(labels={f"key-{number}": f"value-{number}" for number in range(size)})
+    yield node(labels={f"key-{number}": f"value-{number}" for number in range(size)})
 
 
 @case(12_000)
@@ -512,14 +512,14 @@ def node_images(size: int) -> Iterator[Manifest]:
         {"names": [f"image-{number}", f"image-{number}@sha256:0"], "sizeBytes": 1_000_000_000}
         for number in range(size)
     ]
-    yield _node(status={"images": images})
+    yield node(status={"images": images})
 
 
 @case(15_000)
 def node_resources(size: int) -> Iterator[Manifest]:
     amounts = {"cpu": "32", "memory": "64Gi", "pods": "110"}
     amounts |= {f"example.com/r-{number}": "1" for number in range(size)}
-    yield _node(status={"capacity": amounts, "allocatable": amounts})
+    yield node(status={"capacity": amounts, "allocatable": amounts})
 
 
 # --- What belongs to pods -----------------------------------------------------------------------
@@ -538,7 +538,7 @@ def service_selector(size: int) -> Iterator[Manifest]:
 @case(15_000)
 def disruption_budget_selector(size: int) -> Iterator[Manifest]:
     selector = {
-        "matchExpressions": [_expression(f"key-{number}", "DoesNotExist") for number in range(size)]
+        "matchExpressions": [expression(f"key-{number}", "DoesNotExist") for number in range(size)]
     }
     document: JsonObject = {
         "metadata": {"name": "hostile", "namespace": "default"},
