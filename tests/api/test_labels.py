@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubestow.api import labels as label_rules
 from kubestow.api.labels import (
     EVERYTHING,
     NOTHING,
@@ -345,3 +346,13 @@ def test_selector_is_the_and_of_its_requirements(
 ) -> None:
     expected = all(holds(requirement, labels) for requirement in requirements)
     assert Selector(requirements).matches(labels) is expected
+
+
+_PIECES = ("a", "Z9", "-", "_", ".", "/", "a" * 62, "a" * 63, "b." * 126, "\u00e9", "\n", " ")
+label_texts = st.one_of(st.lists(st.sampled_from(_PIECES), max_size=4).map("".join), st.text())
+
+
+@given(text=label_texts)
+def test_the_short_form_of_the_rules_equals_the_long_one(text: str) -> None:
+    assert bool(label_rules._VALID_KEY.fullmatch(text)) == (not qualified_name_errors(text))
+    assert bool(label_rules._VALID_VALUE.fullmatch(text)) == (not label_value_errors(text))

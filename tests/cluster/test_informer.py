@@ -13,7 +13,13 @@ from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ObjectStore
-from kubestow.cluster.informer import OBJECTS_PER_TURN, POD_FIELD_SELECTOR, Handler, Informer
+from kubestow.cluster.informer import (
+    OBJECTS_PER_TURN,
+    POD_FIELD_SELECTOR,
+    TURN_S,
+    Handler,
+    Informer,
+)
 from kubestow.cluster.resources import PODS
 from kubestow.errors import ApiError, GoneError, NotFoundError, UnreachableError
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
@@ -61,6 +67,7 @@ class Rig:
         gate: asyncio.Event | None = None,
     ) -> None:
         self.cluster = cluster
+        self.clock = clock
         self.store = ObjectStore[Pod]()
         self.delays: list[float] = []
         self.informer = Informer(
@@ -158,6 +165,27 @@ def test_a_burst_is_handled_in_one_turn(rig: Rig, pod_document: Build):
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert len(rig.recorder.calls) == 100
+
+    with_running(rig, body)
+
+
+def test_the_loop_has_its_turn_between_events_that_take_long(rig: Rig, pod_document: Build):
+    async def body() -> None:
+        await settle()
+        handled: list[int] = []
+
+        def handle(pod: Pod) -> None:
+            handled.append(turns)
+            rig.clock.advance_s(TURN_S)
+
+        rig.informer._handlers.append(Handler(on_add=handle))
+        turns = 0
+        for index in range(6):
+            rig.cluster.create(PODS, pod_document(f"p{index}"))
+        while len(handled) < 6:
+            await asyncio.sleep(0)
+            turns += 1
+        assert max(handled.count(turn) for turn in set(handled)) == 2
 
     with_running(rig, body)
 

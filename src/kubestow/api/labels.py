@@ -39,6 +39,12 @@ _SUBDOMAIN_PATTERN: Final = rf"{_DNS_LABEL_PATTERN}(\.{_DNS_LABEL_PATTERN})*"
 _NAME: Final = re.compile(_NAME_PATTERN)
 _VALUE: Final = re.compile(_VALUE_PATTERN)
 _SUBDOMAIN: Final = re.compile(_SUBDOMAIN_PATTERN)
+# With the limits of length, which count bytes: all allowed characters have one.
+_SHORT_NAME: Final = rf"(?=.{{1,{NAME_LENGTH_MAX}}}\Z){_NAME_PATTERN}"
+_VALID_VALUE: Final = re.compile(f"({_SHORT_NAME})?")
+_VALID_KEY: Final = re.compile(
+    rf"((?=[^/]{{1,{SUBDOMAIN_LENGTH_MAX}}}/){_SUBDOMAIN_PATTERN}/)?{_SHORT_NAME}"
+)
 _INTEGER: Final = re.compile("([+-]?)0*([0-9]+)")
 
 _ALPHABET: Final = (
@@ -207,13 +213,19 @@ def parse_requirement(
     `path` leads to the requirement inside its object. `values` None and empty mean the same and
     differ only in how the error prints them.
     """
-    errors = [
-        *_key_errors(key, _child(path, "key")),
-        *_count_errors(operator, values, _child(path, "values")),
-        *_value_errors(key, values or (), _child(path, "values")),
-    ]
-    if errors:
-        raise SelectorError(*errors)
+    # A pod may have thousands of requirements, nearly always valid ones.
+    if not (
+        _VALID_KEY.fullmatch(key)
+        and all(map(_VALID_VALUE.fullmatch, values or ()))
+        and not _count_errors(operator, values, "")
+    ):
+        errors = [
+            *_key_errors(key, _child(path, "key")),
+            *_count_errors(operator, values, _child(path, "values")),
+            *_value_errors(key, values or (), _child(path, "values")),
+        ]
+        if errors:
+            raise SelectorError(*errors)
     threshold = 0
     if operator in ("Gt", "Lt"):
         assert values, key

@@ -1,9 +1,9 @@
 """Informers: keep a store of objects up to date, and call handlers for each change.
 
 An informer lists a resource once and watches it from then on. The store changes first, then each
-handler is called, in order, one event after the other; a batch of events is handled in one turn of
-the loop. When the server no longer has the version followed, it lists again and reports objects
-that disappeared meanwhile as deletions whose final state is unknown.
+handler is called, in order, one event after the other; between two events of a batch that takes
+long the loop has its turn. When the server no longer has the version followed, it lists again and
+reports objects that disappeared meanwhile as deletions whose final state is unknown.
 
     list ──► watch ──ended in time──► watch again from the last version ◄──┐
       ▲        └──410, error──► back off ──┐          └──busy──► back off ──┘
@@ -37,8 +37,10 @@ POD_FIELD_SELECTOR: Final = "status.phase!=Succeeded,status.phase!=Failed"
 SUCCEEDED_SELECTOR: Final = "status.phase=Succeeded"
 # A watch that ends faster without a single event has not worked.
 SHORT_WATCH_S: Final = 1.0
-# How many objects of a list are handled between two turns of the event loop: some milliseconds.
+# How many objects of a list are handled between two turns of the event loop.
 OBJECTS_PER_TURN: Final = 256
+# How long objects are handled between two turns: users decide how much work one is.
+TURN_S: Final = 0.01
 # How often a kind is looked for that the server does not have: it may be upgraded.
 LOOK_AGAIN_S: Final = 300.0
 
@@ -225,7 +227,12 @@ class Informer(Generic[T]):
         event_count = 0
         while batch := await watch.next_batch():
             await self._pass_gate()
-            event_count += self.deliver(batch)
+            turn_started_s = self._clock.monotonic_s()
+            for event in batch:
+                if self._clock.monotonic_s() - turn_started_s > TURN_S:
+                    turn_started_s = await self._pause()
+                self._handle(event)
+            event_count += len(batch)
         if not event_count and self._clock.monotonic_s() - started_s < SHORT_WATCH_S:
             raise ApiError(f"the watch closed within {SHORT_WATCH_S:.0f} s without an event")
 
@@ -247,11 +254,18 @@ class Informer(Generic[T]):
             key = known.metadata.namespace, known.metadata.name
             if key not in listed:
                 self._remove(known, is_final_state_unknown=True)
-        for start in range(0, len(items), OBJECTS_PER_TURN):
-            await self._pass_gate()
-            for item in items[start : start + OBJECTS_PER_TURN]:
-                self._put(item)
-            await asyncio.sleep(0)
+        turn_started_s = self._clock.monotonic_s()
+        for number, item in enumerate(items):
+            is_long = self._clock.monotonic_s() - turn_started_s > TURN_S
+            if is_long or number % OBJECTS_PER_TURN == 0:
+                turn_started_s = await self._pause()
+            self._put(item)
+
+    async def _pause(self) -> float:
+        """Let the loop have its turn; when it was over."""
+        await asyncio.sleep(0)
+        await self._pass_gate()
+        return self._clock.monotonic_s()
 
     async def _pass_gate(self) -> None:
         # Again after each wait: it may have closed before this task has had its turn.
@@ -261,22 +275,24 @@ class Informer(Generic[T]):
     def deliver(self, batch: Sequence[ObjectEvent[T]]) -> int:
         """Handle events that were read from a watch; their number."""
         for event in batch:
-            match event.type:
-                case "ADDED" | "MODIFIED":
-                    self._put(event.object)
-                case "DELETED":
-                    self._remove(event.object, is_final_state_unknown=False)
-                case "VANISHED":
-                    metadata = event.object.metadata
-                    known = self.store.get(metadata.namespace, metadata.name)
-                    if known is not None:
-                        self._remove(known, is_final_state_unknown=True)
-                case "UNDECODED" | "BOOKMARK":
-                    pass  # of an object that is not decoded, the last known state stays
-        if batch:
-            self._resource_version = batch[-1].resource_version
-        self._event_count += len(batch)
+            self._handle(event)
         return len(batch)
+
+    def _handle(self, event: ObjectEvent[T]) -> None:
+        match event.type:
+            case "ADDED" | "MODIFIED":
+                self._put(event.object)
+            case "DELETED":
+                self._remove(event.object, is_final_state_unknown=False)
+            case "VANISHED":
+                metadata = event.object.metadata
+                known = self.store.get(metadata.namespace, metadata.name)
+                if known is not None:
+                    self._remove(known, is_final_state_unknown=True)
+            case "UNDECODED" | "BOOKMARK":
+                pass  # of an object that is not decoded, the last known state stays
+        self._resource_version = event.resource_version
+        self._event_count += 1
 
     def _put(self, new: T) -> None:
         metadata = new.metadata

@@ -33,6 +33,7 @@ from kubestow.framework.status import Status
 from kubestow.index.node_match import matches_required, matches_selector, preferred_score
 from kubestow.index.nodes import Nodes
 from kubestow.plugins._shared.normalise import normalise
+from kubestow.plugins._shared.per_pod import PerPod
 
 _CONFLICT: Final = Status.unresolvable("pod affinity terms conflict")
 # Filter codes and what they mean.
@@ -117,11 +118,23 @@ class NodeAffinity:
         added = self._added_required
         if added is not None and not added.matches(new.metadata.labels, new.metadata.name):
             return Hint.SKIP
-        required = RequiredNodeAffinity.of(pod)
+        required = _required_of(pod)
         if not _matches(required, new):
             return Hint.SKIP
         # As upstream, the added affinity is not checked on the old node.
         return Hint.SKIP if old is not None and _matches(required, old) else Hint.QUEUE
+
+
+def _required_count(pod: Pod) -> int:
+    affinity = _affinity_of(pod)
+    required = None if affinity is None else affinity.required
+    terms = () if required is None else required.node_selector_terms
+    return len(pod.spec.node_selector or ()) + sum(
+        len(term.match_expressions) + len(term.match_fields) for term in terms
+    )
+
+
+_required_of: Final = PerPod(RequiredNodeAffinity.of, _required_count)
 
 
 def _affinity_of(pod: Pod) -> PodNodeAffinity | None:

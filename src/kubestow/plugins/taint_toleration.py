@@ -76,7 +76,7 @@ def _toleration_table(pod: Pod) -> TolerationTable[Toleration]:
     return TolerationTable(pod.spec.tolerations)
 
 
-_table: Final = PerPod(_toleration_table)
+_table: Final = PerPod(_toleration_table, lambda pod: len(pod.spec.tolerations))
 
 
 def _hint_for_toleration(pod: Pod, old: Pod | None, new: Pod) -> Hint:

@@ -61,6 +61,10 @@ class ParkedPods:
         entry = self._entries.get(key)
         return None if entry is None else entry.queued_pod
 
+    def has(self, entry: "ParkedPod") -> bool:
+        """Whether the pod has been parked since this entry was made for it."""
+        return self._entries.get(entry.queued_pod.key) is entry
+
     def put(self, queued_pod: QueuedPod, label: str) -> None:
         """Park the pod, or update its group; only a pod not parked before counts as incoming."""
         key = queued_pod.key

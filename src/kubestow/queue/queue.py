@@ -8,15 +8,17 @@ wait, and hints and PreEnqueue checks must not call back into the queue.
 
 Invariants: a key is in at most one of active, backoff and parked; a UID is in flight at most once.
 A pod that was added again during its attempt is in flight and in a container: `pop` drops that
-record if the attempt is still going on.
+record if the attempt is still going on. Events are applied in their order; one that takes long, for
+the number of waiting pods or the size of their specs, is continued in later turns of the loop.
 Not here: gates and hints (plugins pass functions), the handling of failed attempts (`engine`).
 """
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubestow.api.meta import object_ref
 from kubestow.api.pod import Pod
@@ -63,10 +65,23 @@ from kubestow.queue.timers import Occupancy, flush_after_each_pause, flush_each_
 _LOG: Final = logging.getLogger(__name__)
 
 MAX_UNSCHEDULABLE_NS: Final = 300 * NANOSECONDS
+# How long hints are asked before the loop has its turn. In virtual time they take none.
+HINTS_S: Final = 0.02
+# How many events can wait for that.
+LATE_EVENTS_MAX: Final = 1_024
 
 _POD_ADDED: Final = UNSCHEDULABLE_POD_ADD.label
 _POD_UPDATED: Final = UNSCHEDULABLE_POD_UPDATE.label
 _NOMINATING_LABELS: Final = frozenset((_POD_ADDED, _POD_UPDATED))
+
+
+class Move(NamedTuple):
+    """An event, and the parked pods that it may move and that have not been judged yet."""
+
+    entries: Iterator[ParkedPod]
+    audience: Audience
+    old: object
+    new: object
 
 
 class SchedulingQueue:
@@ -136,6 +151,8 @@ class SchedulingQueue:
         self._parked = ParkedPods(self._interest, metrics=metrics, shared_gates=shared_gates)
         self._backing_off, self._left_over = Occupancy(self._backoff), Occupancy(self._parked)
         self._in_flight = InFlight(metrics=metrics)
+        # Events whose hints have not all been asked yet, oldest first.
+        self._late: deque[Move] = deque()
         self.nominator = Nominator(find=self._find_pod_info, pod_lister=pod_lister)
         # Called with the key of each pod that was put somewhere else; must not call back.
         self.on_moved: Callable[[str], None] | None = None
@@ -344,6 +361,7 @@ class SchedulingQueue:
             timer.cancel()
         for uid in self._in_flight.uids():
             self._in_flight.done(uid)
+        self._late.clear()
         self._wake_pops()
 
     # --- Reading ------------------------------------------------------------------------------
@@ -507,30 +525,72 @@ class SchedulingQueue:
         self, queued_pod: QueuedPod, events: Iterable[LoggedEvent]
     ) -> Iterator[Verdict]:
         mask = self._interest.mask_of(queued_pod.rejectors)
+        until_s = self._clock.monotonic_s() + HINTS_S
         for audience, old, new in events:
             yield judge(queued_pod, mask, audience, old, new, self._ask)
+            if self._clock.monotonic_s() > until_s:
+                yield Verdict.AFTER_BACKOFF
 
     # --- Moving -------------------------------------------------------------------------------
 
     def _move_parked(
-        self, entries: Iterable[ParkedPod], audience: Audience, old: object, new: object
+        self, entries: Sequence[ParkedPod], audience: Audience, old: object, new: object
     ) -> None:
-        """Apply an event to these parked pods and log it for those in flight.
+        """Apply an event to these parked pods and log it for those in flight."""
+        if entries:
+            move = Move(iter(entries), audience, old, new)
+            # One event after the other, as they came.
+            if self._late or not self._apply(move):
+                self._put_off(move)
+        self._in_flight.log(audience, old, new)
 
-        `pop` is woken at the end only: the first pod it returns must be the best of all that moved.
+    def _apply(self, move: Move, *, asks: bool = True) -> bool:
+        """Apply an event to its pods that are still parked; False if the time of a turn is over.
+
+        Users decide how many pods wait, and how long the hints of each take. `asks`: else every pod
+        is queued. `pop` is woken at the end only: the first pod it returns must be the best of all
+        that moved.
         """
-        any_poppable = False
+        entries, audience, old, new = move
+        any_poppable = is_over = False
+        until_s = self._clock.monotonic_s() + HINTS_S
         for entry in entries:
-            queued_pod = entry.queued_pod
-            verdict = judge(queued_pod, entry.rejector_mask, audience, old, new, self._ask)
+            if not self._parked.has(entry):
+                continue
+            queued_pod, verdict = entry.queued_pod, Verdict.AFTER_BACKOFF
+            if asks:
+                verdict = judge(queued_pod, entry.rejector_mask, audience, old, new, self._ask)
             if verdict is not Verdict.SKIP:
                 # Removed first: if a gate refuses it, it counts as incoming again.
                 self._parked.discard(queued_pod.key)
                 place = self._requeue(queued_pod, verdict, audience.label)
                 any_poppable |= self._is_poppable(place)
-        self._in_flight.log(audience, old, new)
+            if asks and self._clock.monotonic_s() > until_s:
+                is_over = True
+                break
         if any_poppable:
             self._wake_pops()
+        return not is_over
+
+    def _put_off(self, move: Move) -> None:
+        """Go on with the event in the next turn of the loop, if there is one."""
+        if not self._late:
+            try:
+                asyncio.get_running_loop().call_soon(self._go_on)
+            except RuntimeError:
+                while not self._apply(move):
+                    pass
+                return
+        self._late.append(move)
+        if len(self._late) > LATE_EVENTS_MAX:
+            # Events come faster than hints answer. Queue is safe, as after a failed hint.
+            self._apply(self._late.popleft(), asks=False)
+
+    def _go_on(self) -> None:
+        if self._late and self._apply(self._late[0]):
+            self._late.popleft()
+        if self._late:
+            asyncio.get_running_loop().call_soon(self._go_on)
 
     def _requeue_updated(self, queued_pod: QueuedPod, old: Pod, new: Pod) -> None:
         """Apply a parked pod's own update, event by event, until one moves it.

@@ -1,25 +1,19 @@
-"""Which events may help a pod that affinity rules rejected (spec 06 §6.2.9, spec 02 §7.3).
+"""Which events may help a pod that affinity rules rejected (spec 06 §6.2.9, spec 02 §7.3)."""
 
-Namespace selectors are not resolved but matched against no labels, so that a term with such a
-selector selects only the namespaces it lists.
-"""
-
-from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
-from kubestow.api.pod_info import AffinityTerm, affinity_terms
+from kubestow.api.pod_info import affinity_terms
 from kubestow.errors import PluginError
 from kubestow.framework.events import Hint
 from kubestow.plugins._shared.per_pod import PerPod
-
-_NO_LABELS: Final[Mapping[str, str]] = {}
+from kubestow.plugins.inter_pod_affinity.joint_terms import JointTerms
 
 
 class _RequiredTerms(NamedTuple):
-    near: tuple[AffinityTerm, ...]
-    apart: tuple[AffinityTerm, ...]
+    near: JointTerms
+    apart: JointTerms
 
 
 def hint_for_pod(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
@@ -30,12 +24,12 @@ def hint_for_pod(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
         return Hint.SKIP
     near, apart = _required_terms(pod)
     if old is None:
-        helps = new is not None and _all_match(near, new)
+        helps = new is not None and near.select(new)
     elif new is None:
-        helps = _all_match(apart, old) or _all_match(_required_terms(old).apart, pod)
+        helps = apart.select(old) or _required_terms(old).apart.select(pod)
     else:
-        helps = (_all_match(near, new) and not _all_match(near, old)) or (
-            _all_match(apart, old) and not _all_match(apart, new)
+        helps = (near.select(new) and not near.select(old)) or (
+            apart.select(old) and not apart.select(new)
         )
     return Hint.QUEUE if helps else Hint.SKIP
 
@@ -45,16 +39,16 @@ def hint_for_node(pod: Pod, old: Node | None, new: Node) -> Hint:
     near, apart = _required_terms(pod)
     labels = new.metadata.labels
     if old is None:
-        helps = bool(apart) or any(term.topology_key in labels for term in near)
+        helps = bool(apart.keys) or any(key in labels for key in near.keys)
         return Hint.QUEUE if helps else Hint.SKIP
     before = old.metadata.labels
-    for term in near:
-        value = labels.get(term.topology_key)
-        if value is not None and value != before.get(term.topology_key):
+    for key in near.keys:
+        value = labels.get(key)
+        if value is not None and value != before.get(key):
             return Hint.QUEUE
-    for term in apart:
-        value = before.get(term.topology_key)
-        if value is not None and value != labels.get(term.topology_key):
+    for key in apart.keys:
+        value = before.get(key)
+        if value is not None and value != labels.get(key):
             return Hint.QUEUE
     return Hint.SKIP
 
@@ -70,10 +64,20 @@ def _parse_required(pod: Pod) -> _RequiredTerms | PluginError:
     )
     if is_broken:
         return PluginError(terms.error)
-    return _RequiredTerms(terms.required_affinity, terms.required_anti_affinity)
+    return _RequiredTerms(
+        JointTerms(terms.required_affinity), JointTerms(terms.required_anti_affinity)
+    )
 
 
-_parsed: Final = PerPod(_parse_required)
+def _term_count(pod: Pod) -> int:
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return 0
+    near, apart = affinity.pod_affinity, affinity.pod_anti_affinity
+    return len(near.required if near else ()) + len(apart.required if apart else ())
+
+
+_parsed: Final = PerPod(_parse_required, _term_count)
 
 
 def _required_terms(pod: Pod) -> _RequiredTerms:
@@ -85,10 +89,3 @@ def _required_terms(pod: Pod) -> _RequiredTerms:
 
 def _is_unplaced(pod: Pod | None) -> bool:
     return pod is not None and not pod.spec.node_name and not pod.status.nominated_node_name
-
-
-def _all_match(terms: Sequence[AffinityTerm], pod: Pod) -> bool:
-    """Whether every term selects the pod; without terms, no."""
-    return bool(terms) and all(
-        term.matches(pod.metadata.namespace, pod.metadata.labels, _NO_LABELS) for term in terms
-    )

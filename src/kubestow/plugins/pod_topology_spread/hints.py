@@ -14,7 +14,7 @@ class Hints:
 
     def __init__(self, constraints: Constraints) -> None:
         self._constraints = constraints
-        self._own = PerPod(self._hard)
+        self._own = PerPod(self._hard, _constraint_count)
 
     def for_pod(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
         """Whether an added, deleted or changed pod changes the counts."""
@@ -50,6 +50,10 @@ class Hints:
 
     def _hard(self, pod: Pod) -> Sequence[Constraint]:
         return self._constraints.of(pod, HARD)
+
+
+def _constraint_count(pod: Pod) -> int:
+    return len(pod.spec.topology_spread_constraints)
 
 
 def _is_involved(other: Pod | None, pod: Pod) -> bool:
