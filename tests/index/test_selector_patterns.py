@@ -1,6 +1,7 @@
 """Patterns say of each node which selectors it matches, and follow selectors and labels."""
 
 from collections.abc import Sequence
+from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,8 +58,22 @@ def check(patterns: SelectorPatterns, chosen: Sequence[AnySelector], snapshot: S
     st.lists(selectors, max_size=3),
     labels,
     labels,
+    st.sampled_from([0, 1, 16]),
 )
 def test_patterns_equal_a_test_of_each_selector_on_each_node(
+    node_labels: list[dict[str, str]],
+    first: list[AnySelector],
+    more: list[AnySelector],
+    changed: dict[str, str],
+    added: dict[str, str],
+    few: int,
+) -> None:
+    """Also where one or two selectors are treated as very many."""
+    with mock.patch("kubestow.index.selector_patterns._CANDIDATES_FEW", few):
+        check_patterns(node_labels, first, more, changed, added)
+
+
+def check_patterns(
     node_labels: list[dict[str, str]],
     first: list[AnySelector],
     more: list[AnySelector],
@@ -115,3 +130,16 @@ def test_a_new_list_is_due_with_more_unused_selectors_than_are_kept() -> None:
         patterns.position_of(parse_label_selector(make_selector(f"app=a{number}")))
     assert patterns.has_many_unused(1)
     assert not patterns.has_many_unused(2)
+
+
+def test_what_nodes_read_is_kept_for_so_many_kinds() -> None:
+    with (
+        mock.patch("kubestow.index.selector_patterns._CANDIDATES_FEW", 0),
+        mock.patch("kubestow.index.selector_patterns.READINGS_MAX", 3),
+    ):
+        patterns = SelectorPatterns()
+        for number in range(10):
+            patterns.position_of(parse_label_selector(make_selector(f"app NotIn a{number}")))
+        for number in range(10):
+            assert patterns.pattern_of({"app": f"a{number}"}) == tuple({*range(10)} - {number})
+            assert len(patterns._read) <= 3

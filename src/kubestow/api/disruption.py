@@ -31,7 +31,7 @@ COVERED_MAX: Final = 16_384
 # Up to this many budgets per victim are charged faster one by one.
 _COVERING_FEW: Final = 8
 # More than there are pods.
-_ALLOWED_MAX: Final = 2**31 - 1
+_PLENTY: Final = 2**31 - 1
 
 
 class BudgetSplit(NamedTuple):
@@ -63,10 +63,7 @@ class BudgetTable:
             namespace: _NamespaceBudgets(entries) for namespace, entries in by_namespace.items()
         }
         self._allowed = np.array(
-            [
-                max(0, min(budget.status.disruptions_allowed, _ALLOWED_MAX))
-                for budget in self._budgets
-            ],
+            [max(0, min(budget.status.disruptions_allowed, _PLENTY)) for budget in self._budgets],
             np.int32,
         )
         self._disrupting = np.array(

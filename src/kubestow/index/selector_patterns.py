@@ -3,7 +3,8 @@
 A mask per selector is right for a few selectors. Local disks have a different selector for every
 node, and storage capacity is reported per node: thousands of selectors, of which a node matches one
 or two. So the few selectors that a node's label values can satisfy are looked up per node; the list
-of those that match is its pattern. Callers then work per pattern instead of per node.
+of those that match is its pattern. Callers then work per pattern instead of per node. Selectors of
+which a node's labels may satisfy very many are found by `api.selector_index`.
 
 Not here: what is done with a pattern (`volume_binding`).
 """
@@ -15,6 +16,7 @@ import numpy as np
 
 from kubestow.api.labels import Requirement, Selector
 from kubestow.api.node_selector import CompiledNodeSelector
+from kubestow.api.selector_index import Reading, SelectorIndex
 from kubestow.arrays import IntArray, Rows
 from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
@@ -29,6 +31,11 @@ AnySelector = Selector | CompiledNodeSelector | None
 
 # Selectors that are no longer used are kept until there are this many more than those in use.
 UNUSED_SELECTORS_MAX: Final = 1024
+# Up to this many selectors are compared with a node one by one.
+_CANDIDATES_FEW: Final = 16
+# For how many kinds of nodes it is kept which of the many selectors they match; beyond it, all are
+# read again.
+READINGS_MAX: Final = 64
 
 
 class SelectorPatterns:
@@ -46,6 +53,10 @@ class SelectorPatterns:
         # Requirements that name values are found by the node's value; all others are evaluated.
         self._by_value: dict[str, dict[str, list[_Candidate]]] = {}
         self._unindexed: list[_Candidate] = []
+        # Those that would be one of too many, and the position of each; what labels read of them.
+        self._others = SelectorIndex()
+        self._other_positions: list[int] = []
+        self._read: dict[Reading, frozenset[int]] = {}
         # What was added since the array was last read; None: it may match any node.
         self._added: list[Requirement | None] = []
         self._snapshot: Snapshot | None = None
@@ -94,7 +105,20 @@ class SelectorPatterns:
             for position, others in by_value.get(value, ()) if value is not None else ():
                 if _all_match(others, labels):
                     found.add(position)
+        if len(self._others):
+            found |= self._others_matching(labels)
         return tuple(sorted(found))
+
+    def _others_matching(self, labels: Labels) -> frozenset[int]:
+        reading = self._others.reading(labels)
+        found = self._read.get(reading)
+        if found is None:
+            if len(self._read) >= READINGS_MAX:
+                self._read.clear()
+            numbers: list[int] = np.flatnonzero(self._others.matches_reading(reading)).tolist()
+            found = frozenset([self._other_positions[number] for number in numbers])
+            self._read[reading] = found
+        return found
 
     def patterns_with(self, position: int) -> Sequence[int]:
         """The numbers of the known patterns in which the selector matches."""
@@ -123,15 +147,27 @@ class SelectorPatterns:
 
     def _index(self, position: int, requirements: tuple[Requirement, ...]) -> None:
         for index, requirement in enumerate(requirements):
-            if requirement.operator == "In":
+            if requirement.operator == "In" and self._is_selective(requirement):
                 others = (*requirements[:index], *requirements[index + 1 :])
                 by_value = self._by_value.setdefault(requirement.key, {})
                 for value in requirement.values:
                     by_value.setdefault(value, []).append((position, others))
                 self._added.append(requirement)
                 return
-        self._unindexed.append((position, requirements))
         self._added.append(None)
+        if len(self._unindexed) < _CANDIDATES_FEW:
+            self._unindexed.append((position, requirements))
+        else:
+            self._others.add(requirements)
+            self._other_positions.append(position)
+            self._read.clear()
+
+    def _is_selective(self, requirement: Requirement) -> bool:
+        """Whether few selectors name each of the values."""
+        by_value = self._by_value.get(requirement.key)
+        return by_value is None or all(
+            len(by_value.get(value, ())) < _CANDIDATES_FEW for value in requirement.values
+        )
 
     def _affected_rows(self, snapshot: Snapshot) -> Rows:
         """Rows whose pattern the added selectors may change."""

@@ -1,5 +1,7 @@
 """Very many sets of pods at once agree with each by itself."""
 
+from unittest import mock
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,3 +42,25 @@ def test_measures_of_many_sets_equal_one_set_at_a_time(
     found = [pods.has(pod_class) for pods in sets]
     assert InAll(tuple(sets)).weigh(pod_class) == int(all(found))
     assert WeightedSets(tuple((pods, 2) for pods in sets)).weigh(pod_class) == 2 * sum(found)
+
+
+def test_weights_are_kept_for_so_many_kinds_of_pods() -> None:
+    sets = [
+        (
+            PodSet(
+                None, Selector([Requirement("a", "Exists"), Requirement("b", "In", frozenset(v))])
+            ),
+            1,
+        )
+        for v in "0123456789"
+    ]
+    table = WeightTable(sets)
+    assert table._others is not None
+    with mock.patch("kubestow.index.topology.pod_sets.READINGS_MAX", 3):
+        for number in range(10):
+            assert table.weigh(PodClass.of("x", {"a": "", "b": str(number)})) == 1
+            assert len(table._others._known) <= 3
+    table.weigh(PodClass.of("x", {"a": "1", "c": "1"}))
+    known = len(table._others._known)
+    assert table.weigh(PodClass.of("x", {"a": "2", "c": "2"})) == 0
+    assert len(table._others._known) == known  # They read the same.

@@ -14,7 +14,8 @@ import numpy as np
 
 from kubestow.api.labels import Requirement, Selector
 from kubestow.api.pod_info import PodClass
-from kubestow.api.selector_index import SelectorIndex
+from kubestow.api.selector_index import Reading, SelectorIndex
+from kubestow.arrays import BoolArray
 
 
 class PodSet(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
@@ -57,6 +58,8 @@ class WeightTable:
         return total
 
 
+# For how many kinds of pods the weight is kept, per table; beyond it, all are weighed again.
+READINGS_MAX: Final = 1024
 # For how many lists of namespaces the sets are kept apart.
 _NAMESPACES_FEW: Final = 16
 # Not a label: no label key is empty.
@@ -66,7 +69,7 @@ _NAMESPACE: Final = ""
 class _WeightIndex:
     """The weights of sets of any form. The namespace of a pod is looked up as a label is."""
 
-    __slots__ = ("_are_equal", "_index", "_weights")
+    __slots__ = ("_are_equal", "_index", "_known", "_weights")
 
     def __init__(self, entries: Iterable[tuple[PodSet, int]]) -> None:
         usable = [(pods, weight) for pods, weight in entries if not pods.selector.is_nothing]
@@ -74,9 +77,18 @@ class _WeightIndex:
         self._weights = np.array([weight for _, weight in usable], np.int64)
         # Of required terms all are.
         self._are_equal = len({weight for _, weight in usable}) == 1
+        self._known: dict[Reading, int] = {}
 
     def weigh(self, pod_class: PodClass) -> int:
-        matches = self._index.matches({**pod_class.labels, _NAMESPACE: pod_class.namespace})
+        reading = self._index.reading({**pod_class.labels, _NAMESPACE: pod_class.namespace})
+        weight = self._known.get(reading)
+        if weight is None:
+            if len(self._known) >= READINGS_MAX:
+                self._known.clear()
+            weight = self._known[reading] = self._sum(self._index.matches_reading(reading))
+        return weight
+
+    def _sum(self, matches: BoolArray) -> int:
         if self._are_equal:
             return int(np.count_nonzero(matches)) * int(self._weights[0])
         return int(self._weights[matches].sum())
