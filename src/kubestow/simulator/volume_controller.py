@@ -50,8 +50,10 @@ from kubestow.cluster.resources import (
     ApiResource,
 )
 from kubestow.errors import PluginError
+from kubestow.plugins.volume_binding.affinity import selector_of
 from kubestow.plugins.volume_binding.assume_cache import AssumeCache
 from kubestow.plugins.volume_binding.binding import claimed_volume
+from kubestow.plugins.volume_binding.free_matching import FreeMatcher
 from kubestow.plugins.volume_binding.free_volumes import AVAILABLE, VolumesByClass
 from kubestow.plugins.volume_binding.matching import UnboundClaim
 from kubestow.simulator.provisioned_volume import can_provision, provisioned_volume
@@ -220,11 +222,15 @@ class VolumeController:
     def _free_volume_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         volumes = self._by_class.of_class(claim_class(claim))
         try:
-            unbound = UnboundClaim(claim, volumes, other_count=0)
+            unbound = UnboundClaim(claim, volumes)
         except PluginError:
             return None  # The selector is invalid and matches no volume.
+        if unbound.prebound:
+            first = unbound.prebound[0]
+            return first if selector_of(first.spec.node_affinity) is None else None
         # There is no pod yet, so any node is accepted.
-        return unbound.find(tuple(volumes.groups), frozenset(), set())
+        matches = FreeMatcher(volumes, [unbound.demand]).match(tuple(volumes.groups))
+        return matches[0].volume if matches else None
 
     def _provision_on_selected_node(
         self, claim: PersistentVolumeClaim, storage_class: StorageClass

@@ -3,10 +3,11 @@
 from typing import NamedTuple
 from unittest import mock
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.api.labels import parse_label_selector
+from kubestow.api.labels import Selector, parse_label_selector
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
@@ -25,6 +26,8 @@ from kubestow.index.selector_patterns import UNUSED_SELECTORS_MAX
 from kubestow.plugins.volume_binding import VolumeBinding
 from kubestow.plugins.volume_binding.assume_cache import AssumeCache
 from kubestow.plugins.volume_binding.capacity import StorageCapacities
+from kubestow.plugins.volume_binding.demand import ClaimDemand
+from kubestow.plugins.volume_binding.free_matching import FreeMatcher
 from kubestow.plugins.volume_binding.free_volumes import ClassVolumes, VolumesByClass
 from kubestow.plugins.volume_binding.search import REASONS, Failure
 from kubestow.testing import (
@@ -235,7 +238,8 @@ steps = st.one_of(
     nodes,
     st.sampled_from([f"pv{number}" for number in range(8)]),
     st.sampled_from(["c0", "c1", "c2", "c3"]),
-    st.lists(st.sampled_from(["c0", "c1", "c2", "c3"]), min_size=1, max_size=3, unique=True),
+    # A pod may use a claim more than once.
+    st.lists(st.sampled_from(["c0", "c1", "c2", "c3"]), min_size=1, max_size=4),
 )
 FIXED: tuple[ApiObject, ...] = (
     make_storage_class("static", provisioner="kubernetes.io/no-provisioner"),
@@ -330,10 +334,17 @@ class World:
         ]
 
 
-@given(st.lists(steps, max_size=30), st.sampled_from([0, 1024]))
-def test_answers_equal_a_reading_node_by_node(script: list[object], unused_max: int) -> None:
-    """Also where selectors are renumbered as soon as one is unused."""
-    with mock.patch("kubestow.index.selector_patterns.UNUSED_SELECTORS_MAX", unused_max):
+@given(st.lists(steps, max_size=30), st.sampled_from([0, 1024]), st.sampled_from([0, 8]))
+def test_answers_equal_a_reading_node_by_node(
+    script: list[object], unused_max: int, few: int
+) -> None:
+    """Also where selectors are renumbered as soon as one is unused, and where two claims or
+    selectors are treated as very many."""
+    with (
+        mock.patch("kubestow.index.selector_patterns.UNUSED_SELECTORS_MAX", unused_max),
+        mock.patch("kubestow.index.selector_patterns._CANDIDATES_FEW", few),
+        mock.patch("kubestow.plugins.volume_binding.free_matching.CLAIMS_FEW", few),
+    ):
         world = World()
         for step in script:
             world.apply(step)
@@ -350,6 +361,81 @@ def test_every_pod_of_a_workload_gets_what_a_reading_gives(
         world.apply(new)
     for names in (["c0"], ["c1"], ["c2"], ["c3"], ["c0", "c1"], ["c2", "c3"]):
         world.schedule(make_pod(pvcs=names))
+
+
+many_volumes = st.lists(
+    st.builds(
+        lambda size, where, kind, mode: make_volume(
+            class_name="static", size=size, terms=where, labels=kind, modes=mode
+        ),
+        st.sampled_from(SIZES),
+        terms,
+        st.dictionaries(st.sampled_from("kl"), st.sampled_from("xyz")),
+        st.sampled_from([("ReadWriteOnce",), ("ReadWriteOnce", "ReadOnlyMany")]),
+    ),
+    max_size=20,
+)
+many_claims = st.lists(
+    st.builds(
+        lambda size, selector, mode: make_claim(
+            class_name="static", size=size, selector=selector, modes=mode
+        ),
+        st.sampled_from(SIZES),
+        st.sampled_from(
+            [
+                None,
+                make_selector("k=x"),
+                make_selector("k In x,y", "l Exists"),
+                make_selector("l NotIn z"),
+                make_selector("k DoesNotExist"),
+            ]
+        ),
+        st.sampled_from([("ReadWriteOnce",), ("ReadOnlyMany",)]),
+    ),
+    min_size=1,
+    max_size=14,
+)
+
+
+@given(many_volumes, many_claims)
+def test_many_claims_get_what_they_get_one_by_one(
+    given_volumes: list[PersistentVolume], given_claims: list[PersistentVolumeClaim]
+) -> None:
+    free = ClassVolumes()
+    for number, volume in enumerate(given_volumes):
+        metadata = msgspec.structs.replace(volume.metadata, name=f"pv{number % 7}-{number}")
+        free.add(msgspec.structs.replace(volume, metadata=metadata))
+    demands = sorted(map(ClaimDemand.of, given_claims), key=lambda each: each.requested.nano)
+    matcher = FreeMatcher(free, demands)
+    for pattern in ((), tuple(free.groups), tuple(free.groups)[:1], tuple(free.groups)[1:]):
+        with mock.patch("kubestow.plugins.volume_binding.free_matching.CLAIMS_FEW", 0):
+            found = matcher.match(pattern)
+        assert found == matcher._one_by_one(pattern)
+
+
+def test_the_work_grows_with_claims_and_volumes_not_with_their_product() -> None:
+    """Each volume has another affinity, each claim another selector: labels are read once each."""
+    reads: list[int] = []
+    for size in (40, 80):
+        free = ClassVolumes()
+        for number in range(2 * size):
+            free.add(
+                make_volume(
+                    f"pv{number}",
+                    class_name="static",
+                    size=f"{number + 1}Gi",
+                    labels={"k": f"{number}"},
+                    terms=[make_term("host Exists", f"x{number} DoesNotExist")],
+                )
+            )
+        demands = [
+            ClaimDemand.of(make_claim(class_name="static", selector=make_selector(f"k NotIn {n}")))
+            for n in range(size)
+        ]
+        with mock.patch.object(Selector, "matches", autospec=True) as matches:
+            assert len(FreeMatcher(free, demands).match(tuple(free.groups))) == size
+        reads.append(matches.call_count)
+    assert reads == [0, 0]
 
 
 def test_answers_for_the_demands_asked_about_last_are_kept() -> None:

@@ -11,7 +11,7 @@ them in random order.
 
 from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.api.volume_claims import offered_storage, volume_class
-from kubestow.arrays import IntArray
+from kubestow.arrays import BoolArray, IntArray
 from kubestow.index.selector_patterns import Pattern, SelectorPatterns
 from kubestow.plugins.volume_binding.affinity import selector_of
 from kubestow.plugins.volume_binding.assume_cache import AssumeCache
@@ -51,6 +51,13 @@ class FreeVolumes:
         del self._order[bisect_left(self._order, rank_of(volume))]
         del self._volumes[volume.metadata.name]
 
+    def ranks(self) -> Sequence[tuple[int, str]]:
+        """Size and name of each, in order."""
+        return self._order
+
+    def named(self, name: str) -> PersistentVolume:
+        return self._volumes[name]
+
     def at_least(self, size_nano: int) -> Iterator[PersistentVolume]:
         """The volumes of this size and larger, smallest first."""
         for index in range(bisect_left(self._order, (size_nano, "")), len(self._order)):
@@ -60,7 +67,7 @@ class FreeVolumes:
 class PatternTable:
     """The answers for claims of certain demands on the nodes of each pattern, kept for later pods.
 
-    An answer is a tuple: which of the claims stay without a volume. It is computed again for
+    An answer is a tuple: the positions of the claims that get a volume. It is computed again for
     patterns in which a group of volumes has changed.
     """
 
@@ -78,16 +85,33 @@ class PatternTable:
         numbers: IntArray,
         patterns: SelectorPatterns,
         compute: Callable[[Pattern], tuple[int, ...]],
+        may_interrupt: Callable[[], None],
     ) -> IntArray:
-        """int64[node]: index of the answer for each node, given the number of its pattern."""
+        """int64[node]: index of the answer for each node, given the number of its pattern.
+
+        `may_interrupt` is called before each answer is computed.
+        """
         self._catch_up(patterns)
         indexes = self._indexes[numbers]
         if (indexes == _UNKNOWN).any():
             unknown: list[int] = np.unique(numbers[indexes == _UNKNOWN]).tolist()
             for number in unknown:
+                may_interrupt()
                 self._indexes[number] = self._number_of(compute(patterns.patterns[number]))
             indexes = self._indexes[numbers]
         return indexes
+
+    def by_claim(self, count: int) -> Iterator[tuple[int, BoolArray]]:
+        """The position of each claim that some answer has a volume for, and bool[answer]: which."""
+        matched: list[list[int]] = [[] for _ in range(count)]
+        for number, answer in enumerate(self.answers):
+            for position in answer:
+                matched[position].append(number)
+        for position, numbers in enumerate(matched):
+            if numbers:
+                is_matched = np.zeros(len(self.answers), np.bool_)
+                is_matched[numbers] = True
+                yield position, is_matched
 
     def _catch_up(self, patterns: SelectorPatterns) -> None:
         added = len(patterns.patterns) - len(self._indexes)

@@ -1,30 +1,31 @@
 """Finds existing volumes for the unbound claims of a pod (spec 07 §2.4 (2), §2.5).
 
-Claims are matched smallest first, each with its smallest suitable volume, without backtracking: a
-volume given to one claim may be missing for the next. What is suitable does not depend on the node,
-apart from the volumes' node affinity; so the work is done once for all nodes that can reach the
-same volumes.
+A claim to which volumes are prebound gets these and no other; all others get free volumes of their
+class (`free_matching`). So no claim of one class takes a volume from one of another, and each class
+is matched by itself.
+
+A pod may use a claim twice. With one prebound volume the second use needs a free one, on nodes that
+reach the prebound one; on others there is nothing for both.
 """
 
-from collections.abc import Iterable
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from kubestow.api.labels import EVERYTHING, Selector, SelectorError, parse_label_selector
-from kubestow.api.node_selector import CompiledNodeSelector
-from kubestow.api.quantity import Quantity
-from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubestow.api.volume_claims import (
-    claim_class,
-    is_claimed_by,
-    offered_storage,
-    requested_storage,
-)
-from kubestow.errors import PluginError
-from kubestow.plugins.volume_binding.affinity import selector_of
-from kubestow.plugins.volume_binding.free_volumes import ClassVolumes, VolumesByClass, rank_of
+import numpy as np
 
-FILESYSTEM: Final = "Filesystem"
+from kubestow.api.node_selector import CompiledNodeSelector
+from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubestow.api.volume_claims import claim_class, is_claimed_by, requested_storage
+from kubestow.arrays import BoolArray, IntpArray
+from kubestow.framework.attempt_timer import AttemptTimer, NoTimer
+from kubestow.index.nodes import Nodes
+from kubestow.index.selector_patterns import Pattern
+from kubestow.plugins.volume_binding.affinity import nodes_matching, selector_of
+from kubestow.plugins.volume_binding.demand import ClaimDemand
+from kubestow.plugins.volume_binding.free_matching import FreeMatcher
+from kubestow.plugins.volume_binding.free_volumes import ClassVolumes, VolumesByClass
+
+Timer = AttemptTimer | NoTimer
 
 
 class ChosenVolume(NamedTuple):
@@ -34,163 +35,181 @@ class ChosenVolume(NamedTuple):
     volume: PersistentVolume
 
 
-class Matching(NamedTuple):
-    """Which claims get which volumes, and the positions of the claims that get none."""
-
-    bindings: tuple[ChosenVolume, ...]
-    unmatched: tuple[int, ...]
-
-
-class VolumeReach(NamedTuple):
-    """Which volumes can be reached from a group of nodes.
-
-    `patterns` has, per claim, the positions of the reachable groups of free volumes of its class;
-    `selectors` the satisfied selectors of volumes that are prebound to one of the claims.
-    """
-
-    patterns: tuple[tuple[int, ...], ...]
-    selectors: frozenset[CompiledNodeSelector]
-
-
-class ClaimDemand(NamedTuple):
-    """What a claim requires of a free volume of its class; equal for claims of one workload."""
-
-    requested: Quantity
-    access_modes: tuple[str, ...]
-    volume_mode: str
-    attributes_class: str
-    selector: Selector
-
-    @classmethod
-    def of(cls, claim: PersistentVolumeClaim) -> "ClaimDemand":
-        """Raises PluginError if the claim's selector does not parse."""
-        spec = claim.spec
-        return cls(
-            requested_storage(claim),
-            spec.access_modes,
-            spec.volume_mode or FILESYSTEM,
-            spec.volume_attributes_class_name or "",
-            _selector_of(claim),
-        )
-
-    def has_form(self, volume: PersistentVolume) -> bool:
-        """Whether size, mode and attributes class are right; nothing else is checked."""
-        spec = volume.spec
-        return (
-            offered_storage(volume) >= self.requested
-            and (spec.volume_mode or FILESYSTEM) == self.volume_mode
-            and (spec.volume_attributes_class_name or "") == self.attributes_class
-        )
-
-    def suits(self, volume: PersistentVolume) -> bool:
-        """Whether a free volume of the claim's class meets all requirements."""
-        offered_modes = volume.spec.access_modes
-        return (
-            self.has_form(volume)
-            and self.selector.matches(volume.metadata.labels)
-            and all(mode in offered_modes for mode in self.access_modes)
-        )
-
-
-class ClaimMatcher:
-    """Matches a pod's claims, for any group of nodes."""
-
-    def __init__(self, claims: Iterable[PersistentVolumeClaim], volumes: VolumesByClass) -> None:
-        """Raises PluginError if a claim's selector does not parse."""
-        # Sorting is stable: claims of equal size stay in the order of the pod's volumes.
-        ordered = sorted(claims, key=lambda claim: requested_storage(claim).nano)
-        self.unbound = [
-            UnboundClaim(claim, volumes.of_class(claim_class(claim)), other_count=len(ordered) - 1)
-            for claim in ordered
-        ]
-
-    @property
-    def prebound_selectors(self) -> list[CompiledNodeSelector]:
-        """Selectors of volumes that are prebound to one of the claims."""
-        selectors = (
-            selector_of(volume.spec.node_affinity)
-            for each in self.unbound
-            for volume in each.prebound
-        )
-        return list(dict.fromkeys(selector for selector in selectors if selector is not None))
-
-    def match(self, reach: VolumeReach) -> Matching:
-        chosen = set[str]()
-        bindings: list[ChosenVolume] = []
-        unmatched: list[int] = []
-        for position, each in enumerate(self.unbound):
-            volume = each.find(reach.patterns[position], reach.selectors, chosen)
-            if volume is None:
-                unmatched.append(position)
-            else:
-                chosen.add(volume.metadata.name)
-                bindings.append(ChosenVolume(each.claim, volume))
-        return Matching(tuple(bindings), tuple(unmatched))
-
-
 class UnboundClaim:
-    """One claim and its suitable volumes."""
+    """One claim, and the volumes that are prebound to it."""
 
-    def __init__(
-        self, claim: PersistentVolumeClaim, volumes: ClassVolumes, *, other_count: int
-    ) -> None:
-        """`other_count` is how many volumes other claims may take before."""
+    __slots__ = ("claim", "demand", "prebound", "volumes")
+
+    def __init__(self, claim: PersistentVolumeClaim, volumes: ClassVolumes) -> None:
+        """Raises PluginError if the claim's selector does not parse."""
         self.claim = claim
         self.volumes = volumes
         self.demand = ClaimDemand.of(claim)
-        self._other_count = other_count
         # Spec 07 §2.5: for these, neither phase nor selector nor access modes matter.
         self.prebound = [
             volume
             for volume in volumes.prebound_to(claim)
             if is_claimed_by(volume, claim)
             and volume.metadata.deletion_timestamp is None
-            and self.demand.has_form(volume)
+            and self.demand.suits_prebound(volume)
         ]
-        self._suitable: dict[int, list[PersistentVolume]] = {}
-
-    def find(
-        self, pattern: tuple[int, ...], selectors: frozenset[CompiledNodeSelector], chosen: set[str]
-    ) -> PersistentVolume | None:
-        """The volume for the claim where these groups and selectors are in reach."""
-        for volume in self.prebound:
-            if volume.metadata.name not in chosen:
-                # Spec 07 §2.5: a prebound volume is the only choice, in reach or not.
-                selector = selector_of(volume.spec.node_affinity)
-                return volume if selector is None or selector in selectors else None
-        best: PersistentVolume | None = None
-        for position in pattern:
-            volume = self._first_in(position, chosen)
-            if volume is not None and (best is None or rank_of(volume) < rank_of(best)):
-                best = volume
-        return best
-
-    def _first_in(self, position: int, chosen: set[str]) -> PersistentVolume | None:
-        """The smallest suitable volume of a group that is not chosen yet."""
-        suitable = self._suitable.get(position)
-        if suitable is None:
-            suitable = self._suitable[position] = self._suitable_in(position)
-        for volume in suitable:
-            if volume.metadata.name not in chosen:
-                return volume
-        return None
-
-    def _suitable_in(self, position: int) -> list[PersistentVolume]:
-        """The smallest suitable volumes of a group, as many as may be needed."""
-        group = self.volumes.groups.get(position)
-        if group is None:
-            return []
-        suitable = filter(self.demand.suits, group.at_least(self.demand.requested.nano))
-        return list(islice(suitable, self._other_count + 1))
 
 
-def _selector_of(claim: PersistentVolumeClaim) -> Selector:
-    if claim.spec.selector is None:
-        return EVERYTHING
-    try:
-        return parse_label_selector(claim.spec.selector)
-    except SelectorError as error:
-        path = f"{claim.metadata.namespace}/{claim.metadata.name}"
-        raise PluginError(
-            f"error creating internal label selector for claim: {path}: {error}"
-        ) from error
+class _Use(NamedTuple):
+    """One use of a claim. `prebound` is the volume it gets, None for a free one; `conditions` are
+    the affinities of the prebound volumes that have to be in reach."""
+
+    position: int
+    prebound: PersistentVolume | None
+    conditions: tuple[CompiledNodeSelector, ...]
+
+
+class ClaimMatcher:
+    """Matches a pod's claims on any nodes.
+
+    claims   smallest first
+    """
+
+    def __init__(self, claims: Iterable[PersistentVolumeClaim], volumes: VolumesByClass) -> None:
+        """Raises PluginError if a claim's selector does not parse."""
+        # Sorting is stable: claims of equal size stay in the order of the pod's volumes.
+        self.claims = sorted(claims, key=lambda claim: requested_storage(claim).nano)
+        unbound = [
+            UnboundClaim(claim, volumes.of_class(claim_class(claim))) for claim in self.claims
+        ]
+        self._prebound: list[_Use] = []
+        by_class: dict[ClassVolumes, list[_Use]] = {}
+        for use, each in zip(_uses(unbound), unbound, strict=True):
+            if use.prebound is not None:
+                self._prebound.append(use)
+            else:
+                by_class.setdefault(each.volumes, []).append(use)
+        demands = [each.demand for each in unbound]
+        self._classes = [_ClassClaims(each, uses, demands) for each, uses in by_class.items()]
+
+    def matched(self, nodes: Nodes, timer: Timer) -> list[BoolArray]:
+        """For each claim, bool[node]: whether there is a volume for it."""
+        matched = [_NOWHERE] * len(self.claims)
+        for use in self._prebound:
+            timer.pause()
+            matched[use.position] = _in_reach(nodes, use.conditions)
+        for each in self._classes:
+            each.put_matched(nodes, timer, matched)
+        return matched
+
+    def bindings(self, nodes: Nodes) -> list[ChosenVolume | None]:
+        """For each claim, its volume on the only node of this view."""
+        found: list[PersistentVolume | None] = [None] * len(self.claims)
+        for use in self._prebound:
+            if _in_reach(nodes, use.conditions).all():
+                found[use.position] = use.prebound
+        for each in self._classes:
+            for position, volume in each.volumes_on(nodes):
+                found[position] = volume
+        return [
+            None if volume is None else ChosenVolume(claim, volume)
+            for claim, volume in zip(self.claims, found, strict=True)
+        ]
+
+
+# In place of an array: there is no volume for the claim on any node.
+_NOWHERE: Final[BoolArray] = np.zeros(1, np.bool_)
+
+
+class _ClassClaims:
+    """The claims that need free volumes of one class."""
+
+    def __init__(
+        self, volumes: ClassVolumes, uses: Sequence[_Use], demands: Sequence[ClaimDemand]
+    ) -> None:
+        """`demands` are those of all claims of the pod."""
+        self._volumes = volumes
+        self._uses = uses
+        self._demands = demands
+        self._conditions = list(dict.fromkeys(use.conditions for use in uses if use.conditions))
+        self._matchers: dict[tuple[int, ...], FreeMatcher] = {}
+
+    def put_matched(self, nodes: Nodes, timer: Timer, matched: list[BoolArray]) -> None:
+        if not self._conditions:
+            self._put(nodes, [use.position for use in self._uses], timer, matched)
+            return
+        for places, positions in self._parts(nodes):
+            part = [_NOWHERE] * len(matched)
+            self._put(nodes.subset(places), positions, timer, part)
+            for use in self._uses:
+                if matched[use.position] is _NOWHERE:
+                    matched[use.position] = np.zeros(len(nodes), np.bool_)
+                matched[use.position][places] = part[use.position]
+
+    def volumes_on(self, nodes: Nodes) -> Iterator[tuple[int, PersistentVolume]]:
+        """The positions of claims, and their volumes on the only node of this view."""
+        for _, positions in self._parts(nodes):
+            number = int(self._volumes.patterns.numbers(nodes)[0])
+            matches = self._matcher(positions).match(self._volumes.patterns.patterns[number])
+            for position, volume in matches:
+                yield positions[position], volume
+
+    def _parts(self, nodes: Nodes) -> Iterator[tuple[IntpArray, list[int]]]:
+        """The places of nodes on which the same claims need a free volume, and these claims."""
+        columns = [_in_reach(nodes, conditions) for conditions in self._conditions]
+        if not columns:
+            yield np.arange(len(nodes), dtype=np.intp), [use.position for use in self._uses]
+            return
+        keys, indexes = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+        for number, key in enumerate(keys.tolist()):
+            met = {
+                conditions
+                for conditions, is_met in zip(self._conditions, key, strict=True)
+                if is_met
+            }
+            positions = [
+                use.position for use in self._uses if not use.conditions or use.conditions in met
+            ]
+            yield np.flatnonzero(indexes.reshape(-1) == number), positions
+
+    def _put(
+        self, nodes: Nodes, positions: list[int], timer: Timer, matched: list[BoolArray]
+    ) -> None:
+        volumes = self._volumes
+        table = volumes.table(tuple([self._demands[position] for position in positions]))
+
+        def compute(pattern: Pattern) -> tuple[int, ...]:
+            return tuple([match.position for match in self._matcher(positions).match(pattern)])
+
+        indexes = table.look_up(
+            volumes.patterns.numbers(nodes), volumes.patterns, compute, timer.may_interrupt
+        )
+        for position, is_matched in table.by_claim(len(positions)):
+            matched[positions[position]] = is_matched[indexes]
+
+    def _matcher(self, positions: list[int]) -> FreeMatcher:
+        key = tuple(positions)
+        matcher = self._matchers.get(key)
+        if matcher is None:
+            demands = [self._demands[position] for position in positions]
+            matcher = self._matchers[key] = FreeMatcher(self._volumes, demands)
+        return matcher
+
+
+def _uses(unbound: Iterable[UnboundClaim]) -> Iterator[_Use]:
+    """What each use of a claim gets, in order."""
+    counts: dict[tuple[str, str], int] = {}
+    for position, each in enumerate(unbound):
+        if not each.prebound:
+            yield _Use(position, None, ())
+            continue
+        key = each.claim.metadata.namespace, each.claim.metadata.name
+        count = counts[key] = counts.get(key, 0) + 1
+        # Where one is out of reach it is not taken, and the next use comes to it again.
+        selectors = [selector_of(volume.spec.node_affinity) for volume in each.prebound[:count]]
+        conditions = tuple([selector for selector in selectors if selector is not None])
+        prebound = each.prebound[count - 1] if count <= len(each.prebound) else None
+        yield _Use(position, prebound, conditions)
+
+
+def _in_reach(nodes: Nodes, conditions: Sequence[CompiledNodeSelector]) -> BoolArray:
+    """bool[node]: where all of these hold."""
+    mask = np.ones(len(nodes), np.bool_)
+    for selector in conditions:
+        mask &= nodes_matching(nodes, selector)
+    return mask

@@ -136,7 +136,7 @@ class VolumeBinding:
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         search = self._attempt(state).search
-        codes = None if search is None else search.codes(nodes)
+        codes = None if search is None else search.codes(nodes, state.timer)
         if codes is not None and (codes < 0).any():
             self._metrics.volume_stage_failed("predicate")
         return codes

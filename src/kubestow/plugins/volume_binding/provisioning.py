@@ -1,6 +1,5 @@
 """Whether volumes can be provisioned for claims without a match (spec 07 §2.6)."""
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -48,39 +47,35 @@ class Provisioning:
         self._no_place = no_place
         self._no_space = no_space
 
-    def codes(self, claims: Sequence[PersistentVolumeClaim], nodes: Nodes) -> IntArray:
-        """int64[node]: the code of the first claim that cannot be provisioned there, or 0.
+    def on(self, nodes: Nodes) -> "NodeProvisioning":
+        """The same for these nodes: claims of one class share what they read of them."""
+        return NodeProvisioning(self, nodes)
 
-        Raises PluginError if a claim cannot be checked on some node that passed so far.
-        """
-        codes = np.zeros(len(nodes), np.int64)
-        for claim in claims:
-            passing = codes == 0
-            if not passing.any():
-                break
-            storage_class = self._class_of(claim)
-            if storage_class.provisioner in ("", NO_PROVISIONER):
-                codes[passing] = self._no_place
-                break
-            topologies = storage_class.allowed_topologies
-            if topologies:
-                codes[passing & ~nodes_in(nodes, topologies)] = self._no_place
-                passing = codes == 0
-            size = self._size_to_check(claim, storage_class)
-            if size is not None:
-                largest = self._capacities.of_class(storage_class.metadata.name).largest(nodes)
-                codes[passing & (largest < size)] = self._no_space
-        return codes
+    def classes_codes(self, storage_class: StorageClass, nodes: Nodes) -> IntArray | int:
+        """int64[node]: where the class provisions nothing, else 0; one number if all are equal."""
+        if storage_class.provisioner in ("", NO_PROVISIONER):
+            return self._no_place
+        topologies = storage_class.allowed_topologies
+        if not topologies:
+            return 0
+        return np.where(nodes_in(nodes, topologies), 0, self._no_place)
+
+    def with_space(
+        self, codes: IntArray | int, storage_class: StorageClass, size: int, nodes: Nodes
+    ) -> IntArray:
+        """The codes, and that of nodes where less than this size is left."""
+        largest = self._capacities.of_class(storage_class.metadata.name).largest(nodes)
+        return np.where((codes == 0) & (largest < size), self._no_space, codes)
 
     def capacity_for(self, claim: PersistentVolumeClaim, node: Node) -> CSIStorageCapacity | None:
         """The object that has enough capacity for the claim on a node that passed."""
-        storage_class = self._class_of(claim)
-        size = self._size_to_check(claim, storage_class)
+        storage_class = self.class_of(claim)
+        size = self.size_to_check(claim, storage_class)
         if size is None:
             return None
         return self._capacities.of_class(storage_class.metadata.name).first_sufficient(node, size)
 
-    def _class_of(self, claim: PersistentVolumeClaim) -> StorageClass:
+    def class_of(self, claim: PersistentVolumeClaim) -> StorageClass:
         name = claim_class(claim)
         if not name:
             meta = claim.metadata
@@ -90,7 +85,7 @@ class Provisioning:
             raise PluginError(f'failed to find storage class "{name}"')
         return storage_class
 
-    def _size_to_check(
+    def size_to_check(
         self, claim: PersistentVolumeClaim, storage_class: StorageClass
     ) -> int | None:
         """The size to compare with what is left; None if the driver does not report that."""
@@ -101,6 +96,35 @@ class Provisioning:
         if driver is None or not driver.spec.storage_capacity:
             return None
         return requested.value()
+
+
+class NodeProvisioning:
+    """Checks claims on some nodes."""
+
+    def __init__(self, provisioning: Provisioning, nodes: Nodes) -> None:
+        self._provisioning = provisioning
+        self._nodes = nodes
+        self._of_class: dict[str, IntArray | int] = {}
+        # The size that was checked last, and its codes: most claims of a class are of one size.
+        self._with_space: dict[str, tuple[int, IntArray]] = {}
+
+    def codes(self, claim: PersistentVolumeClaim) -> IntArray | int:
+        """int64[node]: the code of nodes where the claim cannot be provisioned, else 0; one number
+        if all are equal. Raises PluginError if the claim cannot be checked."""
+        provisioning = self._provisioning
+        storage_class = provisioning.class_of(claim)
+        name = storage_class.metadata.name
+        codes = self._of_class.get(name)
+        if codes is None:
+            codes = self._of_class[name] = provisioning.classes_codes(storage_class, self._nodes)
+        size = provisioning.size_to_check(claim, storage_class)
+        if size is None or (isinstance(codes, int) and codes):
+            return codes
+        kept = self._with_space.get(name)
+        if kept is None or kept[0] != size:
+            checked = provisioning.with_space(codes, storage_class, size, self._nodes)
+            kept = self._with_space[name] = size, checked
+        return kept[1]
 
 
 def nodes_in(nodes: Nodes, topologies: tuple[TopologySelectorTerm, ...]) -> BoolArray:

@@ -14,6 +14,7 @@ from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import PluginError
+from kubestow.framework.attempt_timer import NO_TIMER
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
@@ -26,6 +27,7 @@ from kubestow.plugins.volume_binding.affinity import (
 from kubestow.plugins.volume_binding.assume_cache import AssumeCache
 from kubestow.plugins.volume_binding.delayed import NOTHING_TO_DO, DelayedClaims, VolumePlan
 from kubestow.plugins.volume_binding.free_volumes import VolumesByClass
+from kubestow.plugins.volume_binding.matching import Timer
 from kubestow.plugins.volume_binding.provisioning import Provisioning
 
 
@@ -99,13 +101,13 @@ class VolumeSearch:
         self._passes_everywhere = not self._bound and self._delayed is None
         return self._passes_everywhere
 
-    def codes(self, nodes: Nodes) -> IntArray | None:
+    def codes(self, nodes: Nodes, timer: Timer = NO_TIMER) -> IntArray | None:
         """int64[node]: the sum of its failures, below 0 for an error; None if all nodes pass."""
         if self.passes_everywhere():
             return None
-        codes = self._check_bound(nodes)
+        codes = self._check_bound(nodes, timer)
         if self._delayed is not None:
-            delayed = self._delayed.codes(nodes, error_code=self._delayed_error)
+            delayed = self._delayed.codes(nodes, timer, error_code=self._delayed_error)
             codes = delayed if codes is None else _combined(codes, delayed)
         self._store(nodes, codes)
         return codes
@@ -134,10 +136,11 @@ class VolumeSearch:
             self._verdicts = np.full(len(snapshot), _NOT_FILTERED, np.int64)
         self._verdicts[nodes.rows] = 0 if codes is None else codes
 
-    def _check_bound(self, nodes: Nodes) -> IntArray | None:
+    def _check_bound(self, nodes: Nodes, timer: Timer) -> IntArray | None:
         """Like `codes`, for the bound claims alone: up to the first that fails."""
         codes: IntArray | None = None
         for affinity in self._bound:
+            timer.pause()
             if codes is None:
                 codes = np.zeros(len(nodes), np.int64)
             passing = codes == 0
