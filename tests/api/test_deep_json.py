@@ -1,12 +1,15 @@
 """JSON that stays text: opaque values, and nesting beyond what can be decoded."""
 
+from collections.abc import Iterator
+from unittest.mock import patch
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubestow.api.decode import convert, decode_json, encode_json, quoted, to_document
-from kubestow.api.deep_json import LEVELS_KEPT, DeepJson, OpaqueJson, read_json
+from kubestow.api.deep_json import LEVELS_KEPT, DeepJson, NestedSpans, OpaqueJson, read_json
 from kubestow.api.device import ResourceClaim
 from kubestow.api.pod import Pod
 from kubestow.cluster.client import update_patch
@@ -49,6 +52,28 @@ def _depth(value: object) -> int:
     if isinstance(value, dict):
         value = [*value.values()]
     return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
+
+
+@given(json_values, st.integers(1, 9), st.integers(1, 4))
+def test_pieces_of_a_text_give_the_spans_of_the_whole(value: object, piece: int, level: int):
+    raw = msgspec.json.encode([value, {'"\\': ["\\\\", "[{", '\\"}']}])
+    spans = NestedSpans(level)
+    with patch("kubestow.api.deep_json.PIECE_BYTES", piece):
+        spans.read_all(raw)
+    assert [msgspec.json.decode(raw[start:end]) for start, end in spans.spans] == [
+        *_at_level(msgspec.json.decode(raw), level)
+    ]
+    assert spans.unfinished is None
+
+
+def _at_level(value: object, level: int) -> Iterator[object]:
+    """The lists and objects nested at a level, in their order."""
+    if isinstance(value, list | dict):
+        if level == 1:
+            yield value
+        else:
+            for inner in value.values() if isinstance(value, dict) else value:
+                yield from _at_level(inner, level - 1)
 
 
 def test_a_string_like_a_mark_is_no_mark():

@@ -3,14 +3,15 @@
 Not here: fetching the pages (`http_client`).
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Generator, Sequence
 from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from kubestow.api.decode import UNREADABLE, dec_hook, decode_json
-from kubestow.api.deep_json import DeepJson, as_utf8
+from kubestow.api.deep_json import DeepJson, NestedSpans, as_utf8
 from kubestow.api.meta import ApiObject, ObjectMeta
 from kubestow.cluster.http.undecodable import UndecodableObjects
 from kubestow.errors import ApiError, DecodeError
@@ -40,33 +41,70 @@ class _RawPage(msgspec.Struct):
 
 
 _RAW_DECODER: Final = msgspec.json.Decoder(_RawPage)
+# The list, its items, an item.
+_ITEM_LEVEL: Final = 3
+_OBJECTS_PER_STEP: Final = 256
 
 
 def decode_page(cls: type[T], raw: bytes, undecodable: UndecodableObjects) -> ListPage[T]:
     """The objects of a page; ApiError if it is not a list at all."""
+    steps = _decode(cls, raw, undecodable)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+async def decode_page_in_turns(
+    cls: type[T], raw: bytes, undecodable: UndecodableObjects
+) -> ListPage[T]:
+    """The same. A page that is not decoded as a whole lets the loop have its turns."""
+    steps = _decode(cls, raw, undecodable)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+        await asyncio.sleep(0)
+
+
+def _decode(
+    cls: type[T], raw: bytes, undecodable: UndecodableObjects
+) -> Generator[None, None, ListPage[T]]:
+    """A few milliseconds for each step."""
     try:
         page = _decoder(cls).decode(raw)
         return ListPage(page.metadata, page.items or ())
     except UNREADABLE:
-        return _decode_one_by_one(cls, raw, undecodable)
+        return (yield from _decode_one_by_one(cls, raw, undecodable))
 
 
-def _decode_one_by_one(cls: type[T], raw: bytes, undecodable: UndecodableObjects) -> ListPage[T]:
-    text = DeepJson(as_utf8(raw))
+def _decode_one_by_one(
+    cls: type[T], raw: bytes, undecodable: UndecodableObjects
+) -> Generator[None, None, ListPage[T]]:
+    """One object that is nested too deeply, or not valid, must not cost the others."""
+    spans = NestedSpans(_ITEM_LEVEL)
+    while spans.read < len(raw):
+        spans.read_piece(raw)
+        yield
+    outline = DeepJson(raw, spans=spans)
     try:
-        page = _RAW_DECODER.decode(text.text)
+        page = _RAW_DECODER.decode(as_utf8(outline.text))
     except msgspec.ValidationError as error:
         raise ApiError(f"the list of {cls.__name__} is no list: {error}") from error
     except UNREADABLE as error:
         raise ApiError(f"the list of {cls.__name__} is not JSON: {error}") from error
     items: list[T] = []
     skipped: list[ObjectMeta] = []
-    for item in page.items or ():
-        shortened = bytes(item)
+    for number, mark in enumerate(page.items or ()):
+        if number % _OBJECTS_PER_STEP == 0:
+            yield
+        item = outline.restored(bytes(mark))
         try:
-            items.append(decode_json(cls, text.restored(shortened)))
+            items.append(decode_json(cls, item))
         except DecodeError as error:
-            skipped.append(undecodable.skip(cls, shortened, error))
+            skipped.append(undecodable.skip(cls, DeepJson(as_utf8(item)).text, error))
     return ListPage(page.metadata, items, skipped)
 
 
