@@ -16,7 +16,10 @@ LEVELS = 9_990
 
 def _pod(name: str, fields: bytes = b"{}", node: bytes = b'"n"') -> bytes:
     managed = b'[{"manager":"[{\\"","fieldsV1":%s}]' % fields
-    metadata = b'{"name":"%s","namespace":"d","managedFields":%s}' % (name.encode("latin-1"), managed)
+    metadata = b'{"name":"%s","namespace":"d","managedFields":%s}' % (
+        name.encode("latin-1"),
+        managed,
+    )
     return b'{"metadata":%s,"spec":{"nodeName":%s}}' % (metadata, node)
 
 
