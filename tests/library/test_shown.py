@@ -1,9 +1,13 @@
 """How values show themselves at the prompt and in a notebook: short, whatever they hold."""
 
+import json
 from pathlib import Path
+
+from typer.testing import CliRunner
 
 from kubestow import load_cluster, simulate, simulate_trace
 from kubestow.api.decode import to_document
+from kubestow.service.cli import app
 from kubestow.simulator.reports.simulated import run_of_simulation
 from kubestow.testing import make_node, make_pod
 
@@ -44,3 +48,13 @@ def test_texts_of_the_cluster_are_escaped() -> None:
     result = simulate(to_document(make_node("n")), pod)
     html = result._repr_html_()
     assert "node(s) didn&#x27;t match" in html
+
+
+def test_an_explanation_prints_as_the_command_does(tmp_path: Path) -> None:
+    documents = [to_document(one) for one in (make_node("n", cpu="1"), make_pod("p", cpu="2"))]
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    why = load_cluster(path).explain("p")
+    printed = CliRunner().invoke(app, ["explain", "p", "-f", str(path)]).output
+    assert printed == f"{why}\n"
+    assert why._repr_html_().startswith("<pre>Pod default/p: Unschedulable\n")

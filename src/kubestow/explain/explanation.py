@@ -5,6 +5,7 @@ The fields and their meaning are in docs/reference/explanation.md, their types i
 never renamed. Names are camelCase outside.
 """
 
+from html import escape
 from typing import Literal
 
 import msgspec
@@ -263,3 +264,12 @@ class Explanation(_Part, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         where = f" on {self.node}" if self.node else ""
         return f"<Explanation of {self.pod.namespace}/{self.pod.name}: {self.outcome}{where}>"
+
+    def __str__(self) -> str:
+        """As `kubestow explain` prints it."""
+        from kubestow.explain.text import explanation_lines  # It reads this module.
+
+        return "\n".join(line.text for line in explanation_lines(self))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"

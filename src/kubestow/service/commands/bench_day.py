@@ -14,10 +14,10 @@ import msgspec
 from kubestow.clock import SystemClock, process_cpu_s
 from kubestow.service.output import duration_text, run_bar
 from kubestow.service.soak.gauges import rss_mib
-from kubestow.service.table import Table
 from kubestow.simulator.bench.day import NODES, PODS, run_day
 from kubestow.simulator.bench.measure import peak_memory_mib
 from kubestow.simulator.scenario.scenario import Progress
+from kubestow.table import Table
 
 # Of each stack, from its outermost call inwards, the first that is named here decides.
 _PARTS: Final = (

@@ -7,8 +7,8 @@ import msgspec
 
 from kubestow.explain.explanation import Explanation
 from kubestow.service.output import stream_json
-from kubestow.service.table import Table
 from kubestow.simulator.bench.explanations import ExplanationTimes, measure_explanations
+from kubestow.table import Table
 
 NODES: Final = 5000
 

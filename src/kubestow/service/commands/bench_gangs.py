@@ -5,8 +5,8 @@ from typing import Final
 
 import msgspec
 
-from kubestow.service.table import Table
 from kubestow.simulator.bench.gangs import CASES, GangTimes, measure_gangs
+from kubestow.table import Table
 
 NODES: Final = 5000
 

@@ -8,10 +8,10 @@ import msgspec
 
 from kubestow.service.formats import BenchFormat
 from kubestow.service.output import stdout
-from kubestow.service.table import Table
 from kubestow.simulator.bench import Comparison
 from kubestow.simulator.bench.measurement import PodTimes
 from kubestow.simulator.bench.upstream import CALIBRATION_S
+from kubestow.table import Table
 
 
 def print_line(one: PodTimes, output: BenchFormat) -> None:

@@ -16,7 +16,7 @@ from kubestow.service.output import stderr, stdout
 from kubestow.service.soak.plot import require_plotting, write_plot
 from kubestow.service.soak.report import SoakReport, curves, table_rows
 from kubestow.service.soak.soak import Soak
-from kubestow.service.table import Table
+from kubestow.table import Table
 
 NODES: Final = 200
 PODS_PER_S: Final = 100

@@ -8,11 +8,11 @@ from rich.markup import escape
 from kubestow.plural import counted, plural
 from kubestow.service.formats import DataFormat
 from kubestow.service.output import print_data, stdout
-from kubestow.service.table import Table
 from kubestow.simulator.capacity.drain_check import DrainCheck
 from kubestow.simulator.capacity.fit import Fit, Limit
 from kubestow.simulator.capacity.headroom import Headroom
 from kubestow.simulator.capacity.need import Need
+from kubestow.table import Table
 
 _NAMES_SHOWN: Final = 8
 _WAITING_SHOWN: Final = 5

@@ -15,7 +15,6 @@ from rich.markup import escape
 from kubestow.plural import counted, plural
 from kubestow.service.formats import CompareFormat, DataFormat
 from kubestow.service.output import print_data, stderr, stdout
-from kubestow.service.table import Table
 from kubestow.simulator.comparison.comparison import (
     MovedPods,
     SchedulerComparison,
@@ -30,6 +29,7 @@ from kubestow.simulator.comparison.texts import (
     figure_rows,
 )
 from kubestow.simulator.reports.tables import Kind
+from kubestow.table import Table
 
 _PLUGINS_SHOWN: Final = 12
 _CSV_COLUMNS: Final = ("variant", "seed", "figure", "resource", "value")

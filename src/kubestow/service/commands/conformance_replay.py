@@ -15,7 +15,6 @@ from kubestow.cluster.documents import is_list, is_object
 from kubestow.errors import InputError
 from kubestow.service.formats import DataFormat
 from kubestow.service.output import print_data, progress_bar, stdout
-from kubestow.service.table import Table
 from kubestow.simulator.conformance import (
     Recording,
     Report,
@@ -28,6 +27,7 @@ from kubestow.simulator.conformance.report import Difference, Only
 from kubestow.simulator.conformance.runs import replay_run
 from kubestow.simulator.recorded_parts import PARTS, PODS
 from kubestow.simulator.virtual_time import VirtualClock, VirtualTimeLoop
+from kubestow.table import Table
 
 # Those of the repository: where it is the current directory, and where this file is in it.
 FOLDERS = (Path("conformance"), Path(__file__).resolve().parents[4] / "conformance")

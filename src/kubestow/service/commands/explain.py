@@ -1,6 +1,6 @@
 """`kubestow explain`: the command line.
 
-Not here: reading clusters (`explain_sources`), explaining (`explain_pod`), texts (`explain_text`).
+Not here: reading clusters (`explain_sources`), explaining (`explain_pod`), texts (`explain.text`).
 """
 
 from typing import Annotated, Final

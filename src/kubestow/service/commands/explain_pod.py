@@ -3,12 +3,14 @@
 Not here: its options (`explain`), where a cluster comes from (`explain_sources`).
 """
 
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
+from rich.text import Text
 
 from kubestow.api.meta import object_ref
 from kubestow.api.pod import Pod
@@ -22,17 +24,17 @@ from kubestow.explain.explanation import Explanation
 from kubestow.explain.one_node import asked_filters
 from kubestow.explain.pod import explain_pod
 from kubestow.explain.suggestions import OfferedNode, find_suggestions
+from kubestow.explain.text import explanation_lines
 from kubestow.service.commands.cluster_input import InputRequest
 from kubestow.service.commands.explain_sources import (
     cluster_from_files,
     kept_explanation,
     live_cluster,
 )
-from kubestow.service.commands.explain_text import print_explanation
 from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
 from kubestow.service.formats import DataFormat, ExplainFormat
 from kubestow.service.logging import warnings_on_stderr
-from kubestow.service.output import print_data, stream_json
+from kubestow.service.output import print_data, stdout, stream_json
 from kubestow.simulator.node_shapes import DEFAULT_CAPACITY, parse_shape
 
 _NOT_OURS: Final = 1  # the exit code
@@ -183,10 +185,22 @@ def _print(request: ExplainRequest, explained: _Explained) -> None:
     match request.output:
         case ExplainFormat.TEXT | ExplainFormat.WIDE:
             is_wide = request.output is ExplainFormat.WIDE
-            print_explanation(explanation, node=request.node, is_wide=is_wide)
+            _print_text(explanation, node=request.node, is_wide=is_wide)
         case ExplainFormat.JSON:
             stream_json(explanation, sys.stdout.write)
         case ExplainFormat.YAML:
             print_data(explanation, DataFormat.YAML)
         case ExplainFormat.ANNOTATIONS:
             print_data(result_annotations(explanation, explained.filters), DataFormat.JSON)
+
+
+def _print_text(explanation: Explanation, *, node: str, is_wide: bool) -> None:
+    is_terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if is_terminal else None
+    console = stdout()
+    for line in explanation_lines(explanation, node=node, is_wide=is_wide, width=width):
+        if line.styled and is_terminal:
+            before, styled, after = line.text.partition(line.styled)
+            console.print(Text.assemble(before, (styled, line.style), after), soft_wrap=True)
+        else:
+            sys.stdout.write(f"{line.text}\n")

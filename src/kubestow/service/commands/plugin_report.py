@@ -11,7 +11,7 @@ from kubestow.errors import InputError
 from kubestow.service.formats import DataFormat
 from kubestow.service.logging import warnings_on_stderr
 from kubestow.service.output import print_data, stdout
-from kubestow.service.table import Table
+from kubestow.table import Table
 from kubestow.testing.plugin_check import PluginReport, check_plugin
 
 

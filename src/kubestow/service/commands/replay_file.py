@@ -19,7 +19,6 @@ from kubestow.recording.format import FOREIGN_ORIGIN, Record
 from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.formats import DataFormat
 from kubestow.service.output import print_data, progress_bar, stdout
-from kubestow.service.table import Table
 from kubestow.simulator.replay.agreement import (
     Agreement,
     AgreementCase,
@@ -30,6 +29,7 @@ from kubestow.simulator.replay.replay import RecordedAnswers, Replay
 from kubestow.simulator.replay.report import ReplayDifference, ReplayReport
 from kubestow.simulator.replay.why import AttemptViews, RecordedViews, explain_report
 from kubestow.simulator.virtual_time import run_in_virtual_time
+from kubestow.table import Table
 
 T = TypeVar("T")
 

@@ -9,12 +9,12 @@ from rich.markup import escape
 from kubestow.plural import counted
 from kubestow.service.formats import OutputFormat
 from kubestow.service.output import duration_text, print_data, stdout
-from kubestow.service.table import Table
 from kubestow.simulator.reports import tables
 from kubestow.simulator.reports.figures import Figures
 from kubestow.simulator.reports.files import Report
 from kubestow.simulator.reports.units import amount_text, share_text
 from kubestow.simulator.results import NodeRow, PodRow
+from kubestow.table import Table
 
 _MESSAGES_SHOWN: Final = 5
 # Owners, unless all are asked for.

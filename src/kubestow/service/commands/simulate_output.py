@@ -10,8 +10,8 @@ from rich.markup import escape
 from kubestow.plural import counted
 from kubestow.service.formats import OutputFormat
 from kubestow.service.output import duration_text, print_data, stdout
-from kubestow.service.table import Table
 from kubestow.simulator.simulation import NodeOutcome, PodOutcome, SimulationResult
+from kubestow.table import Table
 
 _MESSAGES_SHOWN: Final = 5
 _NAMES_SHOWN: Final = 5

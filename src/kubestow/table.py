@@ -53,21 +53,22 @@ class Table:
 
         Only a single word that is longer than the width makes a longer line.
         """
-        return [text for text, _ in self._lines(has_header, width, is_cut=is_cut)]
+        marked = self.marked_lines(has_header=has_header, width=width, is_cut=is_cut)
+        return [text for text, _ in marked]
 
     def print(self, *, has_header: bool = True, is_cut: bool = False, indent: str = "") -> None:
         """Print it, for a terminal in its width and with a bold header."""
         is_terminal = sys.stdout.isatty()
         width = shutil.get_terminal_size().columns - len(indent) if is_terminal else None
         bold = Console(highlight=False) if is_terminal else None
-        for text, is_header in self._lines(has_header, width, is_cut=is_cut):
+        for text, is_header in self.marked_lines(has_header=has_header, width=width, is_cut=is_cut):
             if is_header and bold is not None:
                 bold.print(indent + text, style="bold", markup=False, soft_wrap=True)
             else:
                 sys.stdout.write(f"{indent}{text}".rstrip() + "\n")
 
-    def _lines(
-        self, has_header: bool, width: int | None, *, is_cut: bool
+    def marked_lines(
+        self, *, has_header: bool = True, width: int | None = None, is_cut: bool = False
     ) -> Iterator[tuple[str, bool]]:
         """Each line, and whether it belongs to a header."""
         rows = [self._columns, *self._rows] if has_header else self._rows

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.service.table import Table
+from kubestow.table import Table
 
 NUMBERS = ("ALLOCATABLE", "REQUESTED", "USED", "MEAN")
 
