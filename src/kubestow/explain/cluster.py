@@ -69,6 +69,8 @@ class StillCluster:
         self.origins: dict[ObjectKey, Origin | None] = {}
         # Called with the decision on each member of a group that is tried.
         self.listeners: list[DecisionListener] = []
+        # The row at which searches begin, unless another is given.
+        self.start_index = 0
         self.scheduler = _StillFactory(
             config=config,
             client=client,
@@ -107,7 +109,7 @@ class StillCluster:
         self.scheduler.snapshot.refresh(self.scheduler.cache)
         return self.scheduler.snapshot
 
-    def decide(self, pod: Pod, *, start_index: int = 0) -> Decision:
+    def decide(self, pod: Pod, *, start_index: int | None = None) -> Decision:
         """What the scheduler decides for a waiting pod of a known profile.
 
         The pod is in the cluster as given. The decision is valid until the next change or decision;
@@ -118,7 +120,7 @@ class StillCluster:
         assert not is_assigned(pod), pod.metadata.name
         self.refresh()
         decider = self.scheduler.decider
-        decider.next_start_index = start_index
+        decider.next_start_index = self.start_index if start_index is None else start_index
         return decider.decide(profile, PodInfo(pod))
 
     def place(self, pod: Pod) -> Decision:

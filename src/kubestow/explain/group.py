@@ -52,7 +52,7 @@ def explain_group(
 
     queued_pods = [QueuedPod(PodInfo(each), timestamp_ns=0) for each in tried]
     groups.start_trying(key, [each.metadata.uid for each in tried])
-    cluster.scheduler.decider.next_start_index = 0
+    cluster.scheduler.decider.next_start_index = cluster.start_index
     cluster.listeners.append(keep)
     try:
         outcome = _outcome(scheduler, GroupAttempt(key, profile, queued_pods))

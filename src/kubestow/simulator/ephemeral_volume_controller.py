@@ -1,6 +1,5 @@
 """Makes the claims of pods with ephemeral volumes, and deletes them with their pods."""
 
-from collections.abc import Set
 from contextlib import suppress
 from functools import partial
 
@@ -13,11 +12,14 @@ from kubestow.cluster.client import EventType
 from kubestow.cluster.documents import as_object
 from kubestow.cluster.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from kubestow.errors import NotFoundError
+from kubestow.simulator.standing import NOTHING_STANDS, StandingObjects
 
 
 class EphemeralVolumeController:
-    def __init__(self, cluster: MemoryCluster, *, standing: Set[str] = frozenset()) -> None:
-        """Nothing is done for pods whose UID is among `standing`."""
+    def __init__(
+        self, cluster: MemoryCluster, *, standing: StandingObjects = NOTHING_STANDS
+    ) -> None:
+        """Nothing is done for pods among `standing`."""
         self._cluster = cluster
         self._standing = standing
         self._guard = Guard("ephemeral-volume-controller")
@@ -36,7 +38,7 @@ class EphemeralVolumeController:
             self._guard.close()
 
     def _handle(self, pod: Pod, type: EventType) -> None:
-        if pod.metadata.uid in self._standing:
+        if pod in self._standing:
             return
         if type == "DELETED":
             self._delete_claims(pod)

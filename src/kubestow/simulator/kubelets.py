@@ -34,6 +34,7 @@ from kubestow.simulator import kubelet_status
 from kubestow.simulator.event_log import EventLog
 from kubestow.simulator.kubelet_switch import is_stopped
 from kubestow.simulator.pretended_process import Run, run_of
+from kubestow.simulator.standing import NOTHING_STANDS, StandingObjects
 
 POD_NETWORK: Final = IPv4Network("10.244.0.0/16")
 RESTART_S: Final = 10.0
@@ -50,10 +51,12 @@ class FakeKubelets:
         start_delay_s: float = 0.0,
         stop_s: float | None = None,
         log: EventLog | None = None,
+        standing: StandingObjects = NOTHING_STANDS,
     ) -> None:
         """Without `starts_pods` pods stay Pending on their node until they are deleted.
 
-        `stop_s` is how long containers take to stop; None means their whole grace period.
+        `stop_s` is how long containers take to stop; None means their whole grace period. Nothing
+        is done for pods among `standing`.
         """
         self._cluster = cluster
         self._clock = clock
@@ -61,6 +64,7 @@ class FakeKubelets:
         self._start_delay_s = start_delay_s
         self._stop_s = stop_s
         self._log = log
+        self._standing = standing
         self._started_count = 0
         self._guard = Guard("kubelet")
         # Names of nodes whose kubelet was stopped at their last event.
@@ -142,6 +146,8 @@ class FakeKubelets:
         pod = stored.typed
         assert isinstance(pod, Pod), pod
         is_ending = is_terminating(pod)
+        if pod in self._standing:
+            return
         if not pod.spec.node_name or not (is_ending or self._starts_pods):
             return
         if self._is_stopped(pod.spec.node_name):

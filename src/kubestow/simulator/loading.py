@@ -13,7 +13,7 @@ Not here: which documents are read (`manifests`), whole clusters with all contro
 """
 
 import asyncio
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ from kubestow.simulator.embedded import INSTANT_S, Controller, run_part
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
 from kubestow.simulator.loaded_claims import relink_claims
 from kubestow.simulator.resource_claim_controller import ResourceClaimController
+from kubestow.simulator.standing import StandingObjects
 from kubestow.simulator.volume_controller import VolumeController
 from kubestow.simulator.workloads import Made, made_of_workloads
 
@@ -36,8 +37,7 @@ from kubestow.simulator.workloads import Made, made_of_workloads
 class LoadedObjects(NamedTuple):
     """What was put into a store."""
 
-    # UIDs of the objects that stand.
-    standing: Set[str]
+    standing: StandingObjects
     # Whether there are others.
     has_new: bool
     # What controllers make of workloads, and the part of it that is yet to be made: of those that
@@ -58,7 +58,7 @@ def load_cluster(store: MemoryCluster, documents: Sequence[Document | JsonObject
         document if isinstance(document, Document) else Document(document, f"document {number}")
         for number, document in enumerate(documents, start=1)
     ]
-    standing: set[str] = set()
+    uids: set[str] = set()
     with collector.paused():
         made = made_of_workloads(sourced)
         to_make = [each for each in made if stands(each.workload.raw)]
@@ -69,9 +69,10 @@ def load_cluster(store: MemoryCluster, documents: Sequence[Document | JsonObject
         for document in ordered:
             uid = _create(store, document)
             if stands(document.raw):
-                standing.add(uid)
-        relink_claims(store, standing)
-    return LoadedObjects(standing, len(standing) < len(ordered), made, to_make)
+                uids.add(uid)
+        relink_claims(store, uids)
+    standing = StandingObjects(uids, store.version)
+    return LoadedObjects(standing, len(uids) < len(ordered), made, to_make)
 
 
 def make(store: MemoryCluster, made: Sequence[Made]) -> list[InputError]:
@@ -83,6 +84,11 @@ def make(store: MemoryCluster, made: Sequence[Made]) -> list[InputError]:
         except InputError as error:
             refused.append(error)
     return refused
+
+
+def count_pods(made: Sequence[Made]) -> int:
+    """How many pods are among what is made."""
+    return sum(each.document.raw["kind"] == "Pod" for each in made)
 
 
 def _create(store: MemoryCluster, document: Document) -> str:

@@ -10,7 +10,7 @@ of a group, owned by the group and named in its status and in that of its member
 The scheduler only reads the names of generated claims, and reserves claims for the pods it binds.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 
@@ -41,13 +41,16 @@ from kubestow.simulator.claim_documents import (
     reserved_only_for,
     with_claim_names,
 )
+from kubestow.simulator.standing import NOTHING_STANDS, StandingObjects
 
 
 class ResourceClaimController:
     """Run it beside a `MemoryCluster`."""
 
-    def __init__(self, cluster: MemoryCluster, *, standing: Set[str] = frozenset()) -> None:
-        """Objects whose UID is among `standing` are left as they are."""
+    def __init__(
+        self, cluster: MemoryCluster, *, standing: StandingObjects = NOTHING_STANDS
+    ) -> None:
+        """Objects among `standing` are left as they are."""
         self._cluster = cluster
         self._standing = standing
         self._guard = Guard("resource-claim-controller")
@@ -87,7 +90,7 @@ class ResourceClaimController:
     # --- pods ---
 
     def _follow_pod(self, pod: Pod, *, is_deleted: bool) -> None:
-        if not _uses_claims(pod) or pod.metadata.uid in self._standing:
+        if not _uses_claims(pod) or pod in self._standing:
             return
         if not is_deleted and pod.metadata.deletion_timestamp is None and not is_terminal(pod):
             self._make_claims(pod)
@@ -176,7 +179,7 @@ class ResourceClaimController:
             claim = self._claim(pod.metadata.namespace, name)
             if claim is None or claim.status.allocation is None:
                 continue
-            if claim.metadata.uid in self._standing:
+            if claim in self._standing:
                 continue
             consumer = self._consumer(pod, claim)
             if all(each.uid != consumer["uid"] for each in claim.status.reserved_for):
@@ -204,7 +207,7 @@ class ResourceClaimController:
 
     def _follow_group(self, pod_group: PodGroup, *, is_deleted: bool) -> None:
         meta = pod_group.metadata
-        if meta.uid in self._standing:
+        if pod_group in self._standing:
             return
         if is_deleted:
             for stored in list(self._cluster.objects_of(RESOURCE_CLAIMS)):
@@ -261,7 +264,7 @@ class ResourceClaimController:
     def _release(self, namespace: str, name: str) -> None:
         """Remove reservations of pods that will not run, and what the claim then does not need."""
         claim = self._claim(namespace, name)
-        if claim is None or claim.metadata.uid in self._standing:
+        if claim is None or claim in self._standing:
             return
         reserved_for = claim.status.reserved_for
         kept = {each.uid for each in reserved_for if self._keeps(namespace, each)}

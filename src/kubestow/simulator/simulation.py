@@ -37,12 +37,14 @@ from kubestow.simulator.gang_definitions import definitions_for
 from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.loading import (
     AfterFirstDecision,
+    count_pods,
     load_cluster,
     make,
     pods_of,
     settle_new,
 )
 from kubestow.simulator.resource_claim_controller import ResourceClaimController
+from kubestow.simulator.standing import NOTHING_STANDS
 from kubestow.simulator.virtual_time import VirtualClock
 from kubestow.simulator.volume_controller import VolumeController
 
@@ -145,9 +147,11 @@ class Simulation:
         factory: type[SchedulerFactory] = SchedulerFactory,
         gates: FeatureGates = DEFAULT_GATES,
         record: Path | None = None,
+        stays: bool = False,
     ) -> None:
         """`on_decision` is called with every decision, which is valid during the call only.
-        `record` is a file for what the scheduler sees and decides."""
+        `record` is a file for what the scheduler sees and decides. With `stays`, controllers act on
+        nothing that was read from a server until the scheduler changes it."""
         self._clock = VirtualClock(asyncio.get_running_loop())
         self._on_decision = on_decision
         self._attempts: dict[str, int] = {}
@@ -160,14 +164,16 @@ class Simulation:
         given = [each.raw if isinstance(each, Document) else each for each in documents]
         self._loaded = load_cluster(store, [*definitions_for(config, given), *documents])
         pods = pods_of(store)
+        self._to_make = self._loaded.to_make
         self._waiting = [pod for pod in pods if not pod.spec.node_name and not is_terminal(pod)]
         self._running = [pod for pod in pods if pod.spec.node_name and not is_terminal(pod)]
+        standing = self._loaded.standing if stays else NOTHING_STANDS
         self._controllers = AfterFirstDecision(
             [
-                FakeKubelets(store, self._clock, starts_pods=False),
-                VolumeController(store),
-                EphemeralVolumeController(store),
-                ResourceClaimController(store),
+                FakeKubelets(store, self._clock, starts_pods=False, standing=standing),
+                VolumeController(store, standing=standing),
+                EphemeralVolumeController(store, standing=standing),
+                ResourceClaimController(store, standing=standing),
             ],
             self._make_pods,
         )
@@ -185,9 +191,14 @@ class Simulation:
         )
 
     @property
+    def made(self) -> list[Document]:
+        """What controllers make of the workloads."""
+        return [made.document for made in self._loaded.made]
+
+    @property
     def waiting_count(self) -> int:
         """The number of pods to place."""
-        return len(self._waiting) + len(self._loaded.to_make)
+        return len(self._waiting) + count_pods(self._to_make)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
@@ -225,7 +236,8 @@ class Simulation:
     def _make_pods(self) -> None:
         """Create the pods that are missing of workloads as they stand."""
         known = {pod.metadata.uid for pod in pods_of(self.cluster.store)}
-        self._refused = make(self.cluster.store, self._loaded.to_make)
+        make(self.cluster.store, self._to_make)
+        self._to_make = ()
         made = [pod for pod in pods_of(self.cluster.store) if pod.metadata.uid not in known]
         self._waiting += made
 

@@ -18,7 +18,7 @@ content of a new volume (`provisioned_volume`).
 """
 
 import asyncio
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeVar
 
@@ -57,6 +57,7 @@ from kubestow.plugins.volume_binding.free_matching import FreeMatcher
 from kubestow.plugins.volume_binding.free_volumes import AVAILABLE, VolumesByClass
 from kubestow.plugins.volume_binding.matching import UnboundClaim
 from kubestow.simulator.provisioned_volume import can_provision, provisioned_volume
+from kubestow.simulator.standing import NOTHING_STANDS, StandingObjects
 
 BOUND: Final = "Bound"
 RELEASED: Final = "Released"
@@ -70,8 +71,10 @@ _Key = tuple[str, str]
 class VolumeController:
     """Simulates the volume binder and all provisioners of a cluster."""
 
-    def __init__(self, cluster: MemoryCluster, *, standing: Set[str] = frozenset()) -> None:
-        """Claims whose UID is among `standing` are left as they are, and so are volumes, unless
+    def __init__(
+        self, cluster: MemoryCluster, *, standing: StandingObjects = NOTHING_STANDS
+    ) -> None:
+        """Claims among `standing` are left as they are, and so are volumes, unless
         another claim is bound to one."""
         self._cluster = cluster
         self._standing = standing
@@ -141,7 +144,7 @@ class VolumeController:
         self._volumes.put(volume)
         ref = volume.spec.claim_ref
         claim = self._claim_of(volume)
-        is_standing = volume.metadata.uid in self._standing
+        is_standing = volume in self._standing
         if claim is not None:
             self._sync_claim(claim)
         elif ref is not None and ref.uid:
@@ -178,7 +181,7 @@ class VolumeController:
                 return
 
     def _sync_claim(self, claim: PersistentVolumeClaim) -> None:
-        if claim.metadata.deletion_timestamp is not None or claim.metadata.uid in self._standing:
+        if claim.metadata.deletion_timestamp is not None or claim in self._standing:
             return
         if is_fully_bound(claim):
             volume = self._find(PersistentVolume, "", claim.spec.volume_name)

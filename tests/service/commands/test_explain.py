@@ -270,3 +270,50 @@ def test_a_server_that_refuses_is_named(tmp_path: Path) -> None:
     code, output = asyncio.run(served(tmp_path, "web", token="wrong"))
     assert code == 2
     assert "Unauthorized" in output
+
+
+# --- after simulate ---
+
+SIX = """
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 6
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: i, resources: {requests: {cpu: "1"}}}]}
+"""
+
+
+def test_a_pod_is_explained_as_simulate_placed_it(tmp_path: Path) -> None:
+    file = tmp_path / "six.yaml"
+    file.write_text(SIX)
+    simulated = CliRunner().invoke(app, ["simulate", "-f", str(file), "-o", "json"])
+    outcomes = {pod["name"]: pod for pod in json.loads(simulated.stdout)["pods"]}
+    assert [pod["outcome"] for pod in outcomes.values()].count("Pending") == 2
+    for name, pod in outcomes.items():
+        result = CliRunner().invoke(app, ["explain", name, "-f", str(file), "-o", "json"])
+        told = json.loads(result.stdout)
+        assert told["node"] == pod["node"]
+        assert told["message"] == pod["message"]
+        if name.endswith("-4"):
+            assert result.stderr == (
+                "placed first: 4 of 5 other pods that wait; --alone leaves them out\n"
+            )
+    last = list(outcomes)[-1]
+    assert explain(last, "-f", str(file), "--alone")[1].startswith(
+        f"Pod default/{last}: Scheduled on n1\n"
+    )
+
+
+def test_alone_is_for_files() -> None:
+    code, output = explain("web", "--alone")
+    assert code == 2
+    assert output.startswith("--alone is for pods of files")

@@ -87,6 +87,14 @@ class Claims:
         else:
             entry.sharers += 1
 
+    def unconfirmed(self) -> Iterator[ResourceClaim]:
+        """Claims that the informer has not delivered as they are here: assumed, or in flight."""
+        for key, claim in self._latest.items():
+            if self._store.get(*key) is not claim:
+                yield claim
+        for entry in self._in_flight.values():
+            yield entry.claim
+
     def in_flight(self, uid: str) -> ResourceClaim | None:
         entry = self._in_flight.get(uid)
         return None if entry is None else entry.claim

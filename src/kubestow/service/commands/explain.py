@@ -71,6 +71,15 @@ def explain(
             rich_help_panel=_FROM_FILES,
         ),
     ] = None,
+    alone: Annotated[
+        bool,
+        typer.Option(
+            "--alone",
+            help="Try the pod as if it were the next, instead of placing the pods before it in the "
+            "queue first, as simulate does.",
+            rich_help_panel=_FROM_FILES,
+        ),
+    ] = False,
     strict: Annotated[
         bool,
         typer.Option("--strict", help=STRICT_HELP, rich_help_panel=_FROM_FILES),
@@ -109,9 +118,10 @@ def explain(
 ) -> None:
     """Say why a pod is placed where it is, or why it waits.
 
-    An attempt is made for the pod on the cluster as it is now, and nothing is written. For a pod
-    that waits, changes are searched that would make it fit, each of them tried. A pod that is
-    placed is explained as if it had to be placed now.
+    An attempt is made for the pod on the cluster as it is now, and nothing is written. In files the
+    pods before it in the queue are placed first, as simulate does. For a pod that waits, changes
+    are searched that would make it fit, each of them tried. A pod that is placed is explained as if
+    it had to be placed now.
 
     Exit codes: 0 done, 1 the pod is not for this scheduler, 2 the input cannot be used.
 
@@ -127,6 +137,7 @@ def explain(
         output=output,
         node=node,
         is_as_of_now=as_of_now,
+        is_alone=alone,
         has_suggestions=suggestions,
         shape=shape,
         config_file=config_file,

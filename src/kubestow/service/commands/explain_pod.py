@@ -13,7 +13,7 @@ import msgspec
 from rich.text import Text
 
 from kubestow.api.meta import object_ref
-from kubestow.api.pod import Pod
+from kubestow.api.pod import Pod, is_assigned, is_terminal, is_terminating
 from kubestow.api.pod_info import PodInfo
 from kubestow.clock import SystemClock
 from kubestow.cluster.http.users_kubeconfig import Kubeconfig
@@ -27,7 +27,7 @@ from kubestow.explain.suggestions import OfferedNode, find_suggestions
 from kubestow.explain.text import explanation_lines
 from kubestow.service.commands.cluster_input import InputRequest
 from kubestow.service.commands.explain_sources import (
-    cluster_from_files,
+    FileSource,
     kept_explanation,
     live_cluster,
 )
@@ -51,6 +51,7 @@ class ExplainRequest(msgspec.Struct, frozen=True, kw_only=True):
     output: ExplainFormat
     node: str
     is_as_of_now: bool
+    is_alone: bool
     has_suggestions: bool
     shape: str
     config_file: Path | None
@@ -120,13 +121,32 @@ def _find(request: ExplainRequest) -> tuple[StillCluster, Pod]:
     namespace, name = _pod_name(request)
     if request.files:
         given = InputRequest(files=request.files, is_strict=request.is_strict)
-        cluster = cluster_from_files(given, loaded, gates, clock)
-        return cluster, _pod_of(cluster, namespace, name)
+        source = FileSource(given, loaded, gates, clock)
+        cluster = source.cluster()
+        pod = _pod_of(cluster, namespace, name)
+        return (cluster, pod) if request.is_alone else _in_turn(source, cluster, pod)
+    if request.is_alone:
+        raise InputError("--alone is for pods of files; on a live cluster each pod is tried alone")
     kubeconfig = Kubeconfig(request.kubeconfig, request.context, instead=", or give files with -f")
     namespace = namespace or kubeconfig.namespace
     server = kubeconfig.server(clock)
     cluster = live_cluster(server, (namespace, name), loaded, gates, clock)
     return cluster, _pod_of(cluster, namespace, name)
+
+
+def _in_turn(source: FileSource, cluster: StillCluster, pod: Pod) -> tuple[StillCluster, Pod]:
+    """The cluster when the pod has its turn: the pods before it in the queue are placed."""
+    is_tried = not (is_assigned(pod) or is_terminal(pod) or is_terminating(pod))
+    if not is_tried or cluster.profile_of(pod) is None:
+        return cluster, pod
+    attempted = source.at_attempt(pod)
+    if attempted.placed_count:
+        print(
+            f"placed first: {attempted.placed_count} of {attempted.other_count} other pods that "
+            "wait; --alone leaves them out",
+            file=sys.stderr,
+        )
+    return attempted.cluster, attempted.pod
 
 
 def _pod_name(request: ExplainRequest) -> tuple[str, str]:

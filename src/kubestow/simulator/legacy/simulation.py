@@ -19,6 +19,7 @@ from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.legacy.embedded import EmbeddedV19
 from kubestow.simulator.loading import (
     AfterFirstDecision,
+    count_pods,
     load_cluster,
     make,
     pods_of,
@@ -54,6 +55,7 @@ class LegacySimulation:
         self._on_decision = on_decision
         store = MemoryCluster(clock, seed=seed, lists_as_created=True)
         self._loaded = load_cluster(store, documents)
+        self._to_make = self._loaded.to_make
         pods = [pod for pod in pods_of(store) if not is_terminal(pod)]
         self._waiting = [pod for pod in pods if not pod.spec.node_name]
         self._running = [pod for pod in pods if pod.spec.node_name]
@@ -73,7 +75,7 @@ class LegacySimulation:
     @property
     def waiting_count(self) -> int:
         """The number of pods to place."""
-        return len(self._waiting) + len(self._loaded.to_make)
+        return len(self._waiting) + count_pods(self._to_make)
 
     async def run(self, *, limit_s: float = LIMIT_S) -> SimulationResult:
         """Run the scheduler until nothing is left to do, or to the limit of virtual time."""
@@ -93,7 +95,8 @@ class LegacySimulation:
 
     def _make_pods(self) -> None:
         known = {pod.metadata.uid for pod in pods_of(self.cluster.store)}
-        make(self.cluster.store, self._loaded.to_make)
+        make(self.cluster.store, self._to_make)
+        self._to_make = ()
         made = [pod for pod in pods_of(self.cluster.store) if pod.metadata.uid not in known]
         self._waiting += made
 
