@@ -94,10 +94,21 @@ def _add_namespaces(store: MemoryCluster, documents: Iterable[Document]) -> None
     """Make the namespaces that objects are in and that are neither there nor in the files."""
     resource = store.resources.named("namespaces")
     given = {value_at(one.raw, "metadata", "name") for one in documents if _is_namespace(one.raw)}
-    named: set[str] = {value_at(one.raw, "metadata", "namespace") or "" for one in documents}
+    named = {namespace_in(store, one.raw) for one in documents}
     for name in sorted(named - given):
         if name and store.find(resource, "", name) is None:
             store.create(resource, {"metadata": {"name": name}})
+
+
+def namespace_in(store: MemoryCluster, document: JsonObject) -> str:
+    """The namespace that an object is created in; empty for a kind that has none, or is unknown."""
+    try:
+        served = store.served.of_kind(document.get("apiVersion", ""), document.get("kind", ""))
+    except NotFoundError:
+        return ""
+    if not served.stored.namespaced:
+        return ""
+    return value_at(document, "metadata", "namespace") or "default"
 
 
 def _is_namespace(document: JsonObject) -> bool:

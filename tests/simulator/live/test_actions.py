@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -310,6 +311,54 @@ def test_a_cluster_is_saved_and_loaded_again():
             await asyncio.sleep(5)
             placed = [pod for pod in running.pods() if value_at(pod, "spec", "nodeName")]
             assert len(placed) >= 15
+
+    run(main)
+
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@pytest.mark.parametrize("name", ["cluster.yaml", "workload.yaml", "day.yaml"])
+def test_every_example_is_loaded(name: str):
+    """Also on a cluster whose workload is of the same namespace, and a second time."""
+
+    async def main() -> None:
+        async with demo(has_workload=True) as running:
+            text = (EXAMPLES / name).read_text()
+            for _ in range(2):
+                answer = await running.act("load", text=text, name=name)
+                assert answer["message"].startswith("loaded ")
+            await asyncio.sleep(60)
+            if name == "cluster.yaml":
+                assert len(list(running.store.objects_of(NODES))) == 4
+            else:
+                assert running.pods("default")
+
+    run(main)
+
+
+def test_all_examples_are_tried():
+    objects = ("Scenario", "Deployment", "Node")
+    names = {
+        path.name
+        for path in EXAMPLES.rglob("*.yaml")
+        if any(f"kind: {kind}" in path.read_text() for kind in objects)
+    }
+    assert names == {"cluster.yaml", "workload.yaml", "day.yaml"}
+
+
+def test_a_chosen_file_is_named_in_errors():
+    async def main() -> None:
+        async with demo() as running:
+            text = "apiVersion: v1\nkind: Node\nmetadata: {name: Not_A_Name}\n"
+            error = await running.refusal("load", text=text, name="mine.yaml")
+            assert str(error).startswith("mine.yaml#1: cannot be loaded: ")
+            error = await running.refusal(
+                "load", text=SCENARIO.replace("arrivals:", "arivals:"), name="busy.yaml"
+            )
+            assert str(error).startswith("busy.yaml, line 6: ")
+            error = await running.refusal("load", text="{", name="broken.json")
+            assert 'cannot read "broken.json"' in str(error)
 
     run(main)
 

@@ -198,11 +198,15 @@ export function AddNodes({ onClose }: { onClose: () => void }) {
 
 export function LoadCluster({ onClose }: { onClose: () => void }) {
   const text = useSignal("");
+  const name = useSignal("");
   const read = async (input: HTMLInputElement) => {
-    text.value = (await input.files?.[0]?.text()) ?? "";
+    const file = input.files?.[0];
+    text.value = (await file?.text()) ?? "";
+    name.value = file?.name ?? "";
   };
+  const load = () => act("load", { text: text.value, name: name.value || undefined });
   return (
-    <FormDialog title="Load a cluster or a scenario" submit="Replace the cluster" run={() => act("load", { text: text.value })} onClose={onClose}>
+    <FormDialog title="Load a cluster or a scenario" submit="Replace the cluster" run={load} onClose={onClose}>
       <p class="faint">All nodes, workloads and pods are replaced by those of the file.</p>
       <Field label="A saved cluster, manifests or a scenario, YAML or JSON" wide>
         <input type="file" accept=".json,.yaml,.yml" onChange={(event) => void read(event.currentTarget)} />

@@ -23,7 +23,7 @@ from kubestow.cluster.documents import objects_in, value_at, whole_seconds
 from kubestow.cluster.resources import NAMESPACES, NODES, PODS, ApiResource
 from kubestow.errors import ApiError, InputError, NotFoundError
 from kubestow.plural import counted
-from kubestow.simulator.cluster_file import load_cluster_files, saved_content
+from kubestow.simulator.cluster_file import load_cluster_files, namespace_in, saved_content
 from kubestow.simulator.kubelet_switch import KUBELET, STOPPED
 from kubestow.simulator.live.forms import EmptyForm, FormInput, done, form_of, wrong
 from kubestow.simulator.live.scenario_player import ScenarioPlayer, scenario_in
@@ -60,6 +60,8 @@ Count = Annotated[int, msgspec.Meta(ge=1, le=ADDED_MAX)]
 
 class _Text(FormInput, frozen=True, kw_only=True):
     text: str
+    # Of the file that the text is from; used in errors.
+    name: Annotated[str, msgspec.Meta(max_length=255)] = ""
 
 
 class _Pods(FormInput, frozen=True, kw_only=True):
@@ -141,7 +143,7 @@ class ClusterActions:
     # --- objects ---
 
     async def _create(self, body: JsonObject) -> JsonObject:
-        documents = _documents(form_of(_Text, body).text)
+        documents = _documents(form_of(_Text, body))
         for index, document in enumerate(documents):
             try:
                 self._store.load([document.raw])
@@ -258,10 +260,10 @@ class ClusterActions:
     # --- the whole cluster ---
 
     async def _load(self, body: JsonObject) -> JsonObject:
-        text = form_of(_Text, body).text
-        scenario = scenario_in(text, TEXT_NAME)
+        form = form_of(_Text, body)
+        scenario = scenario_in(form.text, form.name or TEXT_NAME)
         if scenario is None:
-            return self._replace(_documents(text))
+            return self._replace(_documents(form))
         answer = self._replace(scenario.documents)
         self._scenarios.play(scenario)
         return {**answer, "message": f'{answer["message"]}; the scenario "{scenario.name}" begins'}
@@ -292,9 +294,11 @@ class ClusterActions:
     def _has(self, document: JsonObject) -> bool:
         """Whether an object of this name is there, such as a namespace."""
         resource = self._stored_as(document)
-        namespace: str = value_at(document, "metadata", "namespace") or ""
         name: str = value_at(document, "metadata", "name") or ""
-        return resource is not None and self._store.find(resource, namespace, name) is not None
+        if resource is None:
+            return False
+        namespace = namespace_in(self._store, document)
+        return self._store.find(resource, namespace, name) is not None
 
     def _stored_as(self, document: JsonObject) -> ApiResource | None:
         """None for a kind that the server does not have."""
@@ -317,8 +321,8 @@ async def _let_others_run(index: int) -> None:
         await asyncio.sleep(0)
 
 
-def _documents(text: str) -> list[Document]:
-    documents = documents_in(text.encode(), name=TEXT_NAME)
+def _documents(form: _Text) -> list[Document]:
+    documents = documents_in(form.text.encode(), name=form.name or TEXT_NAME)
     if not documents:
         raise wrong("there is no object in the text", "text")
     return documents
