@@ -17,6 +17,7 @@ misc config
 misc write-config-to
 misc master
 misc attempt-budget 10s
+misc force false
 misc record
 misc record-size-mib 512
 misc page false

@@ -12,7 +12,7 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.clock import Clock
 from kubestow.cluster.resources import EVENTS, LEASES, NAMESPACES, PODS
 from kubestow.errors import InputError
-from kubestow.simulator.cluster_file import load_cluster_files, require_savable, save_cluster
+from kubestow.simulator.cluster_file import load_cluster_files, save_cluster
 from kubestow.testing.clock import ManualClock
 
 
@@ -123,17 +123,25 @@ def test_the_data_of_secrets_is_not_saved(tmp_path: Path, clock: ManualClock):
     assert saved["s"]["metadata"]["annotations"] == {"a": "b"}
 
 
-def test_a_saved_cluster_may_be_replaced_and_another_file_not(tmp_path: Path, clock: ManualClock):
-    path = tmp_path / "file"
-    require_savable(path)
-    save_cluster(make_store(clock), path)
-    require_savable(path)
-    path.touch()
-    for content in ("precious", '{"kind": "Pod"}'):
-        path.write_text(content)
-        with pytest.raises(InputError, match="is not a saved cluster"):
-            require_savable(path)
-    with pytest.raises(InputError, match="is a directory"):
-        require_savable(tmp_path)
-    with pytest.raises(InputError, match="is not a directory"):
-        require_savable(tmp_path / "no" / "file")
+def test_what_is_applied_last_and_what_drivers_read_is_not_saved(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    store, path = make_store(clock), tmp_path / "saved.json"
+    applied = {"kubectl.kubernetes.io/last-applied-configuration": '{"password": "hunter2"}'}
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+    opaque = {"driver": "d", "parameters": {"password": "hunter2"}}
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c", "namespace": "default", "annotations": {"a": "b", **applied}},
+        "spec": {"devices": {"requests": [request], "config": [{"opaque": opaque}]}},
+    }
+    store.load([claim])
+    save_cluster(store, path)
+    assert "hunter2" not in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    (saved,) = (
+        one for one in json.loads(path.read_text())["items"] if one["kind"] == "ResourceClaim"
+    )
+    assert saved["metadata"]["annotations"] == {"a": "b"}
+    assert saved["spec"]["devices"]["config"] == [{"opaque": {"driver": "d", "parameters": {}}}]

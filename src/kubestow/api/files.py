@@ -7,11 +7,9 @@ YAML is read as kubectl reads it (`yaml_text`); a key given twice is an error, i
 Not here: what the API server fills in, storing the objects.
 """
 
-import gzip
 import os
 import re
 import sys
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -27,10 +25,10 @@ from kubestow.api.json_text import Extent, duplicate_key, extent_of
 from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.api.yaml_text import LEVELS_MAX, TAG, plain_values, value_of, yaml_nodes
 from kubestow.errors import DecodeError
+from kubestow.files.reading import DamagedError, read_file, read_stream, unpacked
 
 STDIN: Final = "-"
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
-_GZIP_MAGIC: Final = b"\x1f\x8b"
 _UTF8_BOM: Final = b"\xef\xbb\xbf"
 # Files by which kustomize finds its folders. Their kind may be left out: it follows from the name.
 _KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml")
@@ -131,13 +129,13 @@ def _read_all(
     """The name and content of every file, and whether it was named itself."""
     for given in paths:
         if str(given) == STDIN:
-            raw = (stdin or sys.stdin.buffer).read()
+            raw = read_stream(stdin or sys.stdin.buffer, "standard input")
             yield "standard input", _unpack("standard input", raw), True
             continue
         is_named = not os.path.isdir(given)
         for path in _files_at(Path(given)):
             try:
-                raw = path.read_bytes()
+                raw = read_file(path)
             except OSError as error:
                 raise DecodeError(f'cannot read "{path}": {error.strerror}') from error
             yield str(path), _unpack(str(path), raw), is_named
@@ -157,11 +155,9 @@ def _is_manifest(path: Path) -> bool:
 
 
 def _unpack(name: str, raw: bytes) -> bytes:
-    if not raw.startswith(_GZIP_MAGIC):
-        return raw.removeprefix(_UTF8_BOM)
     try:
-        return gzip.decompress(raw).removeprefix(_UTF8_BOM)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        return unpacked(raw, name).removeprefix(_UTF8_BOM)
+    except DamagedError as error:
         raise DecodeError(f'cannot unpack "{name}": {error}; create the file again') from error
 
 

@@ -23,6 +23,8 @@ from kubestow.config.profile import PluginConfig, Plugins, ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.strict import clean, convert
 from kubestow.errors import ConfigError
+from kubestow.files.reading import read_file
+from kubestow.redaction import without_secret_lines
 
 _TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     CONFIG_KIND: SchedulerConfig,
@@ -36,7 +38,7 @@ def load_config(
     """The configuration in a file, complete but not validated; raises ConfigError. `plugins` are
     the default ones of an older version."""
     try:
-        raw = Path(path).read_bytes()
+        raw = read_file(path)
     except OSError as error:
         raise ConfigError(f"open {path}: {(error.strerror or str(error)).lower()}") from error
     return decode_config(raw, gates, plugins)
@@ -75,7 +77,9 @@ def _typed_document(value: object, raw: bytes) -> dict[str, Any]:
     for field, called in (("kind", "Kind"), ("apiVersion", "apiVersion")):
         found = document.get(field)
         if not found:
-            raise ConfigError(f"Object '{called}' is missing in '{raw.decode()}'")
+            raise ConfigError(
+                f"Object '{called}' is missing in '{without_secret_lines(raw.decode())}'"
+            )
         if not isinstance(found, str):
             problem = f"json parse error: {field} is {quoted(found)}, expected a string"
             raise ConfigError(f"couldn't get version/kind; {problem}")

@@ -74,6 +74,14 @@ FLAGS: Final[tuple[Flag, ...]] = (
     ),
     Flag(
         Section.MISC,
+        "force",
+        BOOL,
+        False,
+        "Overwrite the files of --record and --write-config-to if they exist. kube-scheduler does "
+        "not have this flag.",
+    ),
+    Flag(
+        Section.MISC,
         "page",
         BOOL,
         False,

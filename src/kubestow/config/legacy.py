@@ -20,6 +20,8 @@ from kubestow.config.documents import plain, read_document
 from kubestow.config.extenders import ExtenderConfig, ExtenderTLSConfig
 from kubestow.config.scalars import Duration
 from kubestow.errors import ConfigError
+from kubestow.files.reading import read_file
+from kubestow.redaction import without_secrets
 
 POLICY_KEY: Final = "policy.cfg"
 DEFAULT_PROVIDER: Final = "DefaultProvider"
@@ -138,7 +140,7 @@ class Policy(_Entry, frozen=True, kw_only=True):
 def load_policy(path: str | Path) -> Policy:
     """The Policy in a file; raises ConfigError."""
     try:
-        raw = Path(path).read_bytes()
+        raw = read_file(path)
     except FileNotFoundError as error:
         raise ConfigError(f"missing policy config file {path}") from error
     except OSError as error:
@@ -198,7 +200,8 @@ def validate_policy(policy: Policy) -> None:
         if not 0 < entry.weight < WEIGHT_MAX
     ]
     errors += [
-        f"Priority for extender {extender.url_prefix} should have a positive weight applied to it"
+        f"Priority for extender {without_secrets(extender.url_prefix)} should have a positive "
+        "weight applied to it"
         for extender in policy.extenders
         if extender.prioritize_verb and extender.weight <= 0
     ]

@@ -16,6 +16,7 @@ from kubestow.api.plain_types import plain
 from kubestow.config.documents import FieldMap
 from kubestow.config.scalars import Duration
 from kubestow.errors import ConfigError
+from kubestow.redaction import redacted
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -124,10 +125,11 @@ def _explain(document: object, error_text: str) -> str:
     parts = _ERROR_TEXT.fullmatch(error_text)
     assert parts is not None, error_text
     what = plain(parts["what"])
-    shown, value = "", document
+    shown, name, value = "", "", document
     for key, index in _PATH_STEP.findall(parts["path"] or ""):
         shown = f"{shown}[{index}]" if index else _child(shown, key)
-        value = _step(value, key, index)
+        name, value = key or name, _step(value, key, index)
+    value = redacted({name: value})[name]
     return f"{shown} is {quoted(value)}: {what}" if shown else f"found {quoted(value)}: {what}"
 
 

@@ -1,7 +1,8 @@
-"""A configuration written with all defaults (spec 09 §3.7).
+"""A configuration written with all defaults (spec 09 §3.7), as YAML with sorted keys or as JSON.
 
-It reads back as the same configuration. `--write-config-to` and the log get YAML with sorted keys,
-`/configz` the same as JSON.
+Secrets are left out wherever it is shown: in the log, on `/configz` and the page, in recordings.
+A file that is to be read as a configuration again has them (`has_secrets`), and reads back as the
+same configuration.
 """
 
 from typing import Any, Final
@@ -16,6 +17,7 @@ from kubestow.config.extenders import ExtenderConfig
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.kinds import API_VERSION, CONFIG_KIND
 from kubestow.config.plugin_args import (
+    ARGS_TYPES,
     DynamicResourcesArgs,
     NodeAffinityArgs,
     NodeResourcesFitArgs,
@@ -33,11 +35,14 @@ from kubestow.config.profile import (
     enabled_names,
 )
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.redaction import redacted
 
 
-def write_config(config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATES) -> str:
+def write_config(
+    config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATES, *, has_secrets: bool = False
+) -> str:
     """The configuration as YAML."""
-    document = config_document(config, gates)
+    document = config_document(config, gates, has_secrets=has_secrets)
     return yaml.dump(document, Dumper=_Dumper, sort_keys=True, allow_unicode=True, width=2**31)
 
 
@@ -45,7 +50,9 @@ def configz_document(config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATE
     return {"componentconfig": config_document(config, gates)}
 
 
-def config_document(config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATES) -> JsonObject:
+def config_document(
+    config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATES, *, has_secrets: bool = False
+) -> JsonObject:
     """The complete configuration as a document, with the arguments of enabled plugins."""
     config = complete_config(config, gates)
     document: JsonObject = {
@@ -67,7 +74,26 @@ def config_document(config: SchedulerConfig, gates: FeatureGates = DEFAULT_GATES
         document["extenders"] = [_extender(extender) for extender in config.extenders]
     if config.delay_cache_until_active:
         document["delayCacheUntilActive"] = True
-    return document
+    return document if has_secrets else _without_secrets(document)
+
+
+def _without_secrets(document: JsonObject) -> JsonObject:
+    """Without keys and passwords of extenders, and what looks like them in arguments of plugins."""
+    shown = {**document}
+    if "extenders" in document:
+        shown["extenders"] = redacted(document["extenders"])
+    shown["profiles"] = [
+        {
+            **profile,
+            "pluginConfig": [
+                # Arguments of built-in plugins have no secrets; labels in them may have any name.
+                entry if entry["name"] in ARGS_TYPES else {**entry, "args": redacted(entry["args"])}
+                for entry in profile["pluginConfig"]
+            ],
+        }
+        for profile in document["profiles"]
+    ]
+    return shown
 
 
 def _leader_election(config: LeaderElectionConfig) -> JsonObject:

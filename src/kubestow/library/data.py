@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from kubestow.simulator.reports.frames import Frames
 
 
-def write_report(result: RunResult | SimulationResult, path: str | Path) -> list[Path]:
+def write_report(
+    result: RunResult | SimulationResult, path: str | Path, *, force: bool = False
+) -> list[Path]:
     """Write a report, by the suffix of the name (docs/guides/reports.md); returns the files.
 
     Raises InputError, also if the extra `reports` is missing.
     """
-    return files.write_report(_run(result), Path(path))
+    return files.write_report(_run(result), Path(path), force=force)
 
 
 def frames(result: RunResult | SimulationResult) -> "Frames":

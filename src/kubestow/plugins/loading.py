@@ -8,11 +8,14 @@ A configuration enables them in one of two ways:
     name: acme_plugins.rack:RackSpread  the class itself, from any module that can be imported
 
 From then on the plugin has its own name, in messages and in the rest of the configuration.
+
+Importing a module runs it. A configuration that comes out of a file of data, such as a recording,
+therefore loads nothing that the user has not named (`load_named_plugins`).
 """
 
 import importlib
 import importlib.metadata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import Any, Final, NamedTuple, cast
@@ -62,6 +65,47 @@ def load_plugins(
                 _register(plugin, known)
                 own_names[name] = plugin.name
     return LoadedPlugins(_renamed(config, own_names), known)
+
+
+def load_named_plugins(
+    config: SchedulerConfig,
+    named: Iterable[str],
+    registry: Mapping[str, PluginClass] = REGISTRY,
+    entry_points: Iterable[EntryPoint] | None = None,
+) -> LoadedPlugins:
+    """Load the plugins that are named, in one of the two ways; ConfigError if others are enabled.
+
+    The configuration may have a plugin's own name, or the name by which it was loaded then.
+    """
+    offered = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
+    offered = list(offered if entry_points is None else entry_points)
+    known = dict(registry)
+    own_names: dict[str, str] = {}
+    for name in dict.fromkeys(named):
+        plugin = _load_reference(name) if ":" in name else _load_offered(name, offered)
+        if plugin is None:
+            raise ConfigError(
+                f'there is no installed plugin "{name}" (entry point of "{ENTRY_POINT_GROUP}"); '
+                "name its class as module:Class"
+            )
+        _register(plugin, known)
+        own_names[name] = plugin.name
+    others = [
+        name
+        for name in dict.fromkeys(_enabled_in(config))
+        if name not in known and name not in own_names
+    ]
+    if others:
+        raise UnnamedPluginError(others)
+    return LoadedPlugins(_renamed(config, own_names), known)
+
+
+class UnnamedPluginError(ConfigError):
+    """`names` are those of plugins that are enabled and not named; none was imported."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(f"plugins that are not built in: {', '.join(names)}")
+        self.names = names
 
 
 def _enabled_in(config: SchedulerConfig) -> Iterable[str]:

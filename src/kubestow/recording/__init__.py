@@ -6,6 +6,7 @@ scheduler on them again.
 
     format     the records, and the file they are in
     file       writes blocks of records beside the scheduler, and reads them
+    kept       what of an object is recorded
     recorder   notes changes and decisions
     client     notes the answers of the API server
 """

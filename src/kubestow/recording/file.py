@@ -6,6 +6,8 @@
 
 A process that is killed leaves a file whose last block is cut off; all before it is whole. A block
 whose checksum is wrong makes the rest unusable, because later records build on earlier ones.
+
+A file is not trusted: no block is unpacked further than the limits of input allow.
 """
 
 import logging
@@ -20,7 +22,10 @@ from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
+from kubestow.api.decode import UNREADABLE
 from kubestow.errors import InputError
+from kubestow.files import keeping
+from kubestow.files.reading import DamagedError, Unpacker
 from kubestow.recording.format import FORMAT_VERSION, Header, Record
 
 log = logging.getLogger(__name__)
@@ -33,6 +38,8 @@ BLOCK_BYTES: Final = 8 << 20
 BLOCK_BYTES_MAX: Final = 64 << 20
 # Blocks that wait for a slow disk; with more of them the recording ends.
 WAITING_BLOCKS_MAX: Final = 64
+# How a list of one begins in MessagePack.
+_ONE_RECORD: Final = b"\x91"
 # Fast rather than small: the scheduler's thread shares its core with this one.
 _LEVEL: Final = 1
 
@@ -43,8 +50,8 @@ class RecordingWriter:
     If the file cannot be written, the recording ends with a log line and the scheduler goes on.
     """
 
-    def __init__(self, path: Path, header: Header) -> None:
-        """Raises InputError if the file cannot be created; one that exists is replaced."""
+    def __init__(self, path: Path, header: Header, *, force: bool = False) -> None:
+        """InputError if the file cannot be created; one that exists is replaced if forced."""
         self.path = path
         self.bytes_written = 0
         self.is_ended = False
@@ -54,7 +61,9 @@ class RecordingWriter:
         self.records: list[Record] = []
         self._blocks: list[Future[None]] = []
         try:
-            self._file: BinaryIO = path.open("wb")
+            self._file: BinaryIO = keeping.create(path, force=force)
+        except FileExistsError as error:
+            raise InputError(keeping.exists_text(path, "--record")) from error
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise InputError(f"cannot write the recording {path}: {reason}") from error
@@ -145,7 +154,7 @@ class RecordingReader:
             raise InputError(f"{path} ends before its first block: nothing was recorded")
         try:
             self.header = msgspec.json.decode(first.content, type=Header)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise self._damaged(first.start, str(error)) from error
         if self.header.format > FORMAT_VERSION:
             raise InputError(
@@ -158,9 +167,12 @@ class RecordingReader:
         blocks = self._blocks()
         next(blocks)
         for block in blocks:
+            # So are blocks written, and many small records take much more memory than their text.
+            if len(block.content) > BLOCK_BYTES and not block.content.startswith(_ONE_RECORD):
+                raise self._damaged(block.start, "it has too many records")
             try:
                 records = self._decoder.decode(block.content)
-            except msgspec.DecodeError as error:
+            except UNREADABLE as error:
                 raise self._damaged(block.start, str(error)) from error
             yield from records
 
@@ -173,14 +185,15 @@ class RecordingReader:
                         f"{self.path} is no recording: make one with `kubestow run --record`, "
                         "`kubestow simulate --record` or `kubestow record`"
                     )
-                while (block := self._next_block(file)) is not None:
+                unpacker = Unpacker(str(self.path))
+                while (block := self._next_block(file, unpacker)) is not None:
                     self.share_read = file.tell() / size
                     yield block
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise InputError(f"cannot read the recording {self.path}: {reason}") from error
 
-    def _next_block(self, file: BinaryIO) -> "_Block | None":
+    def _next_block(self, file: BinaryIO, unpacker: Unpacker) -> "_Block | None":
         start = file.tell()
         frame = file.read(_FRAME.size)
         if len(frame) < _FRAME.size:
@@ -197,8 +210,8 @@ class RecordingReader:
         if zlib.crc32(payload) != checksum:
             raise self._damaged(start, "its checksum is wrong")
         try:
-            return _Block(start, zlib.decompress(payload))
-        except zlib.error as error:
+            return _Block(start, unpacker.unpack(payload, read_bytes=file.tell()))
+        except DamagedError as error:
             raise self._damaged(start, str(error)) from error
 
     def _damaged(self, offset: int, reason: str) -> InputError:

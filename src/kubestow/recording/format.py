@@ -1,7 +1,8 @@
 """The records of a recording.
 
 Times are nanoseconds since the start in the header. An object is the JSON text of what is decoded
-of it, which is what a scheduler can read: environment variables, commands and secrets are not.
+of it, which is what a scheduler can read: environment variables, commands and secrets are not, nor
+what it only passes on (`kept`).
 """
 
 from typing import Final

@@ -6,7 +6,6 @@ from typing import Final, Protocol, TypeVar
 
 import numpy as np
 
-from kubestow.api.decode import encode_json
 from kubestow.api.meta import ApiObject
 from kubestow.api.pod_info import PodInfo
 from kubestow.clock import NANOSECONDS, Clock
@@ -27,6 +26,7 @@ from kubestow.recording.format import (
     Removed,
     TurnsPassed,
 )
+from kubestow.recording.kept import recorded_answer, recorded_json
 
 T = TypeVar("T", bound=ApiObject)
 
@@ -75,7 +75,7 @@ class Recorder:
 
         def gone(last: T, is_unseen: bool) -> None:
             metadata = last.metadata
-            text = b"" if is_unseen else encode_json(last)
+            text = b"" if is_unseen else recorded_json(last)
             self._add(Removed(self._now_ns(), kind, metadata.namespace, metadata.name, text))
 
         return Handler(self.put, changed, gone)
@@ -83,7 +83,7 @@ class Recorder:
     def put(self, new: ApiObject) -> None:
         at_ns = round((self._monotonic_s() - self._started_s) * NANOSECONDS)
         # At once: a moment later reading the object again takes longer than this.
-        text = encode_json(new)
+        text = recorded_json(new)
         if self._turns:
             self._note_turns(at_ns)
         self._records.append(Put(at_ns, type(new).__name__, text))
@@ -113,14 +113,15 @@ class Recorder:
     ) -> None:
         """A request has ended; `position` requests like this one were sent before and have not."""
         is_error = isinstance(answer, ApiError)
-        text = b"" if answer is None or is_error else encode_json(answer)
+        text = b"" if answer is None or is_error else recorded_json(answer)
         refusal = refusal_of(answer) if is_error else None
         at_ns = self._now_ns()
         self._add(Answer(at_ns, request, cls.__name__, namespace, name, text, refusal, position))
 
     def posted(self, request: int, code: int, body: bytes, error: str) -> None:
         """An extender has answered; called in any thread."""
-        self._append(Posted(self._now_ns(), request, code, body, error))
+        text = recorded_answer(body)
+        self._append(Posted(self._now_ns(), request, code, text, error))
 
     def _note_clock(self, at_ns: int) -> None:
         ahead_ns = self._clock.now_ns() - self._started_ns - at_ns

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
 import numpy as np
 
 from kubestow import __version__
@@ -25,6 +26,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import write_config
 from kubestow.engine.scheduler import Scheduler
 from kubestow.errors import InputError
+from kubestow.files import keeping
 from kubestow.recording.client import RecordingClient
 from kubestow.recording.file import RecordingWriter
 from kubestow.recording.format import Header
@@ -38,11 +40,26 @@ FLUSH_S: Final = 1.0
 
 
 class RecordTo(NamedTuple):
-    """Where a recording is written, by which command, and how many bytes it may take."""
+    """Where a recording is written, by which command, and how many bytes it may take.
+
+    force   files that exist are replaced: that of the path, and the second one
+    """
 
     path: Path
     origin: str
     bytes_max: int | None = None
+    force: bool = False
+
+    def check(self, option: str = "--record") -> None:
+        """InputError if a file could not be written, before there is anything to write."""
+        keeping.require_new(self.path, option, force=self.force)
+        if self.bytes_max is not None:
+            keeping.require_new(self.second, option, force=self.force)
+
+    @property
+    def second(self) -> Path:
+        """Where the first part is kept when the recording goes on in a new file."""
+        return self.path.with_name(self.path.name + ".1")
 
 
 class RunRecording:
@@ -63,20 +80,20 @@ class RunRecording:
         leaves_to_chance: bool = False,
     ) -> None:
         """`rng` is that of the scheduler, of nothing else. Raises InputError."""
-        self._path = to.path
+        to.check()
+        self._to = to
         self._clock = clock
         self._rng = rng
-        self._bytes_max = to.bytes_max
         self._header = Header(
             program=__version__,
             origin=to.origin,
             started_ns=clock.now_ns(),
-            config=write_config(config, gates),
+            config=write_config(_unconnected(config), gates),
             gates=gates.overrides,
             chance=_state_of(rng),
             leaves_to_chance=leaves_to_chance,
         )
-        self._writer = RecordingWriter(to.path, self._header)
+        self._writer = RecordingWriter(to.path, self._header, force=to.force)
         self.recorder = Recorder(self._writer, clock)
 
     def observe_extenders(self, scheduler: Scheduler) -> None:
@@ -98,8 +115,10 @@ class RunRecording:
         while True:
             await asyncio.sleep(FLUSH_S)
             self._writer.flush()
-            limit = self._bytes_max
-            if limit is not None and self._writer.bytes_written > limit / 2:
+            limit = self._to.bytes_max
+            if limit is None or keeping.is_device(self._to.path):
+                continue
+            if self._writer.bytes_written > limit / 2:
                 self._go_on_in_a_new_file(scheduler, limit)
 
     def close(self) -> None:
@@ -114,14 +133,14 @@ class RunRecording:
         if is_waiting or scheduler.binder.running_count or not scheduler.tasks.is_idle:
             if self._writer.bytes_written > bytes_max:
                 self._writer.end(
-                    f"{self._path} has {bytes_max >> 20} MiB, and pods are always bound"
+                    f"{self._to.path} has {bytes_max >> 20} MiB, and pods are always bound"
                 )
             return
         self._writer.close()
         try:
-            self._path.rename(self._path.with_name(self._path.name + ".1"))
+            self._to.path.rename(self._to.second)
             header = _started_again(self._header, scheduler, self._clock, self._rng)
-            self._writer = RecordingWriter(self._path, header)
+            self._writer = RecordingWriter(self._to.path, header)
         except (OSError, InputError) as error:
             log.error("The recording has ended: %s", error)
             return
@@ -143,6 +162,12 @@ def _started_again(
         chance=_state_of(rng),
         leaves_to_chance=header.leaves_to_chance,
     )
+
+
+def _unconnected(config: SchedulerConfig) -> SchedulerConfig:
+    """Without the certificates of extenders: a replay sends no request."""
+    extenders = (msgspec.structs.replace(each, tls_config=None) for each in config.extenders)
+    return msgspec.structs.replace(config, extenders=tuple(extenders))
 
 
 def _state_of(rng: np.random.Generator) -> str:

@@ -21,6 +21,7 @@ from typing import Final, TextIO, cast
 import msgspec
 
 from kubestow.logs import FIELDS, ObjectName, level_of
+from kubestow.redaction import without_secrets
 
 _LETTERS: Final = (
     (logging.CRITICAL, "F"),
@@ -104,7 +105,7 @@ class TextFormatter(logging.Formatter):
             line += "".join(f" {key}={text_value(value)}" for key, value in fields.items())
         if record.exc_info:
             line += f"\n{self.formatException(record.exc_info)}"
-        return line
+        return without_secrets(line)
 
     def _header(self, record: logging.LogRecord) -> str:
         second = int(record.created)
@@ -135,7 +136,7 @@ class JsonFormatter(logging.Formatter):
             line[key] = _json_value(value)
         if record.exc_info:
             line["stacktrace"] = self.formatException(record.exc_info)
-        return self._encode(line).decode()
+        return without_secrets(self._encode(line).decode())
 
 
 def fields_of(record: logging.LogRecord) -> Mapping[str, object] | None:

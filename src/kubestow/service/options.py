@@ -137,6 +137,8 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     # The file of a recording; empty for none.
     record: str
     record_bytes_max: int
+    # Whether files that exist are overwritten.
+    force: bool
     # Whether the page is served.
     page: bool
     serving: ServingOptions
@@ -183,6 +185,7 @@ def parse_options(
         attempt_budget=flags.duration("attempt-budget"),
         record=flags.text("record"),
         record_bytes_max=flags.number("record-size-mib") << 20,
+        force=flags.switch("force"),
         page=flags.switch("page"),
         serving=ServingOptions.of(flags),
         authentication=AuthenticationOptions.of(flags),

@@ -41,6 +41,7 @@ from kubestow.engine.watching import ClusterWatcher
 from kubestow.errors import CacheCorruptedError, ConfigError
 from kubestow.explain.history import AttemptHistory
 from kubestow.explain.running import RunningPod, find_running
+from kubestow.files import keeping
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.logs import fail, inform, is_printed
 from kubestow.plugins.loading import load_plugins
@@ -363,7 +364,7 @@ class SchedulerProcess(ServiceProcess):
             raise ConfigError("--record needs the scheduler of today: leave out --compatibility")
         if options.record:
             self.recording = RunRecording(
-                RecordTo(Path(options.record), "run", options.record_bytes_max),
+                RecordTo(Path(options.record), "run", options.record_bytes_max, options.force),
                 clock,
                 self.config,
                 options.gates,
@@ -498,8 +499,13 @@ def announce_config(process: ServiceProcess) -> bool:
     inform(log, "Using component config", v=2, config=f"\n-------------------------\n{text}\n")
     if not options.write_config_to:
         return False
+    path = Path(options.write_config_to)
     try:
-        Path(options.write_config_to).write_text(text, encoding="utf-8")
+        # To be used as a configuration, so with its secrets.
+        text = write_config(process.config, options.gates, has_secrets=True)
+        keeping.write(path, text, force=options.force)
+    except FileExistsError as error:
+        raise ConfigError(keeping.exists_text(path, "--write-config-to")) from error
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ConfigError(f"open {options.write_config_to}: {reason}") from error

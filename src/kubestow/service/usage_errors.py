@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import typer
 
+from kubestow.redaction import without_secrets
+
 # Typer's base of all errors about the command line, which it does not export.
 USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__mro__[1]
 
@@ -40,6 +42,7 @@ _CHOICES: Final = re.compile(r"Value error, '.*' is not one of (.*?)\.?")
 
 def print_error(text: str, command: str = "") -> None:
     """Print an error and how to get help, on standard error."""
+    text = without_secrets(text)
     program = f"kubestow {command}" if command else "kubestow"
     if len(text) > TEXT_LENGTH_MAX:
         text = f"{text[:TEXT_LENGTH_MAX]}…"

@@ -12,23 +12,23 @@ Files often have a part of a cluster only. Then:
     kinds the server does not serve            are left out, and counted
     events and node leases                     are left out, in both directions: they are history
 
-Saving leaves out the data of secrets.
+Saving leaves out the data of secrets, copies of manifests in annotations, and parameters for the
+drivers of devices.
 """
 
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kubestow.api.decode import UNREADABLE
-from kubestow.api.deep_json import read_json, readable_json
+from kubestow.api.deep_json import readable_json
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.memory import MemoryCluster
-from kubestow.cluster.documents import as_object, objects_in, removed_at, replaced_at, value_at
+from kubestow.cluster.documents import objects_in, removed_at, replaced_at, value_at
 from kubestow.errors import ApiError, InputError, NotFoundError
+from kubestow.files import keeping
+from kubestow.simulator.kept_documents import without_copied_parts
 from kubestow.simulator.loaded_revisions import with_own_revisions
 
 _LEFT_OUT: Final = frozenset(("Event", "Lease"))
@@ -40,7 +40,6 @@ _FIRST: Final = (
     "RuntimeClass",
     "StorageClass",
 )
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class LoadReport(NamedTuple):
@@ -118,40 +117,12 @@ def _is_namespace(document: JsonObject) -> bool:
 # --- Saving -----------------------------------------------------------------------------------
 
 
-def require_savable(path: Path) -> None:
-    """InputError unless a cluster can be saved there; another file is not overwritten."""
-    if os.path.isdir(path) or not os.path.isdir(path.parent):
-        problem = "is a directory" if os.path.isdir(path) else f'"{path.parent}" is not a directory'
-        raise InputError(f'cannot save to "{path}": {problem}; name a file')
-    try:
-        # At the end it would be too late to find out.
-        with tempfile.TemporaryFile(dir=path.parent):
-            content = path.read_bytes()
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise InputError(f'cannot save to "{path}": {error.strerror}; name another') from error
-    try:
-        kind = as_object(read_json(content)).get("kind") if content else "List"
-    except UNREADABLE:
-        kind = None
-    if kind != "List":
-        raise InputError(
-            f'"{path}" exists and is not a saved cluster; it is not changed, name another file'
-        )
-
-
 def save_cluster(store: MemoryCluster, path: Path) -> SaveReport:
     """Write all objects as one JSON list, in one step; InputError if that fails."""
     content, report = saved_content(store)
-    # The target of a link is replaced, not the link.
-    path = path.resolve()
-    aside = path.with_name(f".{path.name}.new")
     try:
-        aside.write_bytes(content)
-        aside.replace(path)
+        keeping.replace(path, content)
     except OSError as error:
-        aside.unlink(missing_ok=True)
         raise InputError(f'cannot save to "{path}": {error.strerror}') from error
     return report
 
@@ -164,7 +135,7 @@ def saved_content(store: MemoryCluster) -> tuple[bytes, SaveReport]:
         if resource.kind in _LEFT_OUT:
             continue
         for stored in store.list(resource).items:
-            document = stored.document
+            document = without_copied_parts(stored.document)
             if resource.kind == "Secret":
                 secret_count += bool(document.get("data") or document.get("stringData"))
                 document = _without_data(document)
@@ -174,7 +145,4 @@ def saved_content(store: MemoryCluster) -> tuple[bytes, SaveReport]:
 
 
 def _without_data(secret: JsonObject) -> JsonObject:
-    # What kubectl applied last is a copy of the data.
-    for field in (("data",), ("stringData",), ("metadata", "annotations", _LAST_APPLIED)):
-        secret = removed_at(secret, field)
-    return secret
+    return removed_at(removed_at(secret, ("data",)), ("stringData",))

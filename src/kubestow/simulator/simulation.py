@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Container, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -146,7 +145,7 @@ class Simulation:
         seed: int = 0,
         factory: type[SchedulerFactory] = SchedulerFactory,
         gates: FeatureGates = DEFAULT_GATES,
-        record: Path | None = None,
+        record: RecordTo | None = None,
         stays: bool = False,
     ) -> None:
         """`on_decision` is called with every decision, which is valid during the call only.
@@ -187,7 +186,7 @@ class Simulation:
             seed=seed,
             factory=factory,
             gates=gates,
-            record=None if record is None else RecordTo(record, "simulate"),
+            record=record,
         )
 
     @property

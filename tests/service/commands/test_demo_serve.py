@@ -112,7 +112,7 @@ def test_a_kubeconfig_that_cannot_be_used_is_not_blamed_on_the_port(tmp_path: Pa
         (["--node-shape", "cpu=lots"], 'cpu is "lots", expected a quantity'),
         (["--load", "nothing-here.yaml"], 'cannot read "nothing-here.yaml"'),
         (["--config", "nothing-here.yaml"], "nothing-here.yaml"),
-        (["--save", "no/such/folder/file"], "is not a directory"),
+        (["--save", "no/such/folder/file"], "there is no folder"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

@@ -162,7 +162,8 @@ def test_a_template_is_written_and_plays(capsys: pytest.CaptureFixture[str]) -> 
     assert simulate("--save-template", "mine.yaml") == 0
     assert simulate("--scenario", "mine.yaml", "--until", "30m") == 0
     assert simulate("--save-template", "mine.yaml") == 2
-    assert 'cannot write "mine.yaml": File exists' in capsys.readouterr().err
+    assert '"mine.yaml" exists and is not overwritten' in capsys.readouterr().err
+    assert simulate("--save-template", "mine.yaml", "--force") == 0
 
 
 @pytest.mark.parametrize(

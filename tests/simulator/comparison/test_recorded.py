@@ -6,6 +6,7 @@ import pytest
 
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import InputError
+from kubestow.recording.recording import RecordTo
 from kubestow.simulator.comparison.moved import placements_of
 from kubestow.simulator.comparison.recorded import read_recording, recorded_scenario
 from kubestow.simulator.results import RunResult
@@ -50,7 +51,9 @@ def recorded(tmp_path: Path) -> tuple[RunResult, Path]:
     scenario = tmp_path / "day.yaml"
     scenario.write_text(SCENARIO)
     file = tmp_path / "run.rec"
-    return run_scenario(read_scenario(scenario), SchedulerConfig(), record=file), file
+    return run_scenario(
+        read_scenario(scenario), SchedulerConfig(), record=RecordTo(file, "simulate")
+    ), file
 
 
 def test_the_same_scheduler_places_the_pods_of_a_recording_as_before(

@@ -12,8 +12,8 @@ from kubestow.simulator.input.live import (
     LiveCluster,
     read_cluster,
     read_resources,
-    without_secrets,
 )
+from kubestow.simulator.kept_documents import without_unread_parts
 from kubestow.simulator.manifests import READ_KINDS
 
 
@@ -117,11 +117,13 @@ def test_no_environment_and_no_history_is_kept() -> None:
     pod_spec = {"containers": containers, "initContainers": containers}
     bare = {"containers": [{"name": "c"}], "initContainers": [{"name": "c"}]}
     kept = {"name": "a", "annotations": {"kept": "y"}}
-    assert without_secrets({"metadata": metadata, "spec": pod_spec}) == {
+    assert without_unread_parts({"metadata": metadata, "spec": pod_spec}) == {
         "metadata": kept,
         "spec": bare,
     }
-    assert without_secrets({"metadata": metadata, "spec": {"template": {"spec": pod_spec}}}) == {
+    assert without_unread_parts(
+        {"metadata": metadata, "spec": {"template": {"spec": pod_spec}}}
+    ) == {
         "metadata": kept,
         "spec": {"template": {"spec": bare}},
     }

@@ -71,8 +71,8 @@ def test_yaml_cannot_have_an_object_that_is_nested_deeply(tmp_path: Path) -> Non
     [
         ("full", "the folder is not empty; name another"),
         ("full/notes.txt", "it is a file; name a folder, or a file with .json or .yaml"),
-        ("full/config.json", "exists and is not a saved cluster"),
-        ("gone/all.json", "is not a directory; name a file"),
+        ("full/config.json", "exists and is not overwritten; name another file, or add --force"),
+        ("gone/all.json", "there is no folder"),
     ],
 )
 def test_other_files_are_not_overwritten(name: str, message: str, tmp_path: Path) -> None:
@@ -83,9 +83,27 @@ def test_other_files_are_not_overwritten(name: str, message: str, tmp_path: Path
         require_place(tmp_path / name)
 
 
-def test_a_saved_list_may_be_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "all.json"
-    save_input(documents(), path)
-    require_place(path)
-    save_input(documents()[:1], path)
-    assert len(load_documents([path])) == 1
+def test_files_are_replaced_with_force(tmp_path: Path) -> None:
+    for path in (tmp_path / "all.json", tmp_path / "folder"):
+        save_input(documents(), path)
+        with pytest.raises(InputError, match="--force"):
+            require_place(path)
+        require_place(path, force=True)
+        save_input(documents(), path, force=True)
+        assert len(load_documents([path])) == len(documents())
+
+
+def test_what_is_saved_has_no_secrets_and_is_for_its_owner_alone(tmp_path: Path) -> None:
+    container = {"name": "c", "env": [{"name": "PASSWORD", "value": "hunter2"}]}
+    applied = {"kubectl.kubernetes.io/last-applied-configuration": '{"password": "hunter2"}'}
+    raw = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "annotations": applied},
+        "spec": {"containers": [container]},
+    }
+    for path in (tmp_path / "all.json", tmp_path / "all.yaml", tmp_path / "folder"):
+        save_input([Document(raw, "p")], path)
+        (file,) = [path] if path.is_file() else path.iterdir()
+        assert "hunter2" not in file.read_text()
+        assert file.stat().st_mode & 0o777 == 0o600

@@ -79,7 +79,7 @@ CLUSTER = [node("small", "2"), node("large", "6")]
 
 def recorded(path: Path, documents: list[JsonObject]) -> None:
     async def run() -> None:
-        await Simulation(documents, SchedulerConfig(), record=path).run()
+        await Simulation(documents, SchedulerConfig(), record=RecordTo(path, "simulate")).run()
 
     run_in_virtual_time(run())
 
@@ -119,7 +119,9 @@ def test_members_of_a_group_are_explained_after_their_cycle(tmp_path: Path) -> N
 
     async def run() -> None:
         documents = [*CLUSTER, group, *members]
-        await Simulation(documents, SchedulerConfig(), record=path, gates=gates).run()
+        await Simulation(
+            documents, SchedulerConfig(), record=RecordTo(path, "simulate"), gates=gates
+        ).run()
 
     run_in_virtual_time(run())
     reader = RecordingReader(path)
@@ -235,7 +237,7 @@ async def limited(cluster: EmbeddedCluster) -> AsyncIterator[None]:
     """The file may have a byte, so another one begins every second."""
     recording = cluster.recording
     assert recording is not None
-    recording._bytes_max = 1
+    recording._to = recording._to._replace(bytes_max=1)
     writing = asyncio.create_task(recording.run(cluster.scheduler))
     yield
     assert not writing.done()

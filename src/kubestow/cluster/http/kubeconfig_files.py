@@ -15,6 +15,7 @@ from kubestow.api.decode import is_list, is_map
 from kubestow.api.meta import JsonObject
 from kubestow.api.yaml_text import YamlSizeError, value_of, yaml_nodes
 from kubestow.errors import ConfigError
+from kubestow.files.reading import read_file
 
 
 class _Kebab(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
@@ -152,7 +153,7 @@ class KubeconfigFiles:
 
 def _read(path: str) -> KubeconfigEntries:
     try:
-        document = _document_in(Path(path).read_bytes())
+        document = _document_in(read_file(path))
     except OSError as error:
         raise ConfigError(f'cannot read the kubeconfig "{path}": {error.strerror}') from error
     except yaml.YAMLError as error:

@@ -14,6 +14,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import msgspec
 
 from kubestow.errors import ConfigError
+from kubestow.redaction import without_secrets
 
 _PORTS: Final = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
@@ -72,7 +73,7 @@ def endpoint_of(url: str) -> Endpoint:
     parts = _split(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(
-            f'cannot use the server "{url}": expected a URL such as https://host:6443'
+            f'cannot use the server "{without_secrets(url)}": expected a URL such as https://host:6443'
         )
     return Endpoint(parts.hostname, _port(parts, "the server") or _PORTS[parts.scheme])
 

@@ -30,6 +30,7 @@ from kubestow.engine.extenders.codec import (
 from kubestow.engine.extenders.post import OK, Post, post_json
 from kubestow.errors import ConfigError, ExtenderError
 from kubestow.framework.extender import MetaVictims, Victims
+from kubestow.redaction import without_secrets
 
 # Enough for thousands of nodes as whole objects; an endless answer must not fill the memory.
 ANSWER_BYTES_MAX: Final = 256 * 2**20
@@ -86,7 +87,7 @@ class HttpExtender:
 
     @property
     def name(self) -> str:
-        return self._config.url_prefix
+        return without_secrets(self._config.url_prefix)
 
     @property
     def weight(self) -> int:
@@ -146,7 +147,7 @@ class HttpExtender:
         try:
             proxy = proxy_from_environment(url, self._environ)
         except ConfigError as error:
-            raise ExtenderError(f'Post "{url}": {error}') from error
+            raise ExtenderError(f'Post "{without_secrets(url)}": {error}') from error
         answer = self._wait(
             self.post(
                 url,
@@ -162,7 +163,7 @@ class HttpExtender:
         return answer.body
 
     def _refusal(self, verb: str, url: str, code: int) -> str:
-        return f"failed {verb} with extender at URL {url}, code {code}"
+        return f"failed {verb} with extender at URL {without_secrets(url)}, code {code}"
 
 
 def _tls_settings(config: ExtenderConfig) -> TlsSettings:

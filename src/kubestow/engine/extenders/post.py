@@ -10,13 +10,15 @@ import threading
 from concurrent.futures import Future
 from functools import cache
 from typing import Final, NamedTuple, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
+from kubestow.cluster.http.credentials import basic
 from kubestow.cluster.http.dial import Dialer
 from kubestow.cluster.http.proxy import Proxy
 from kubestow.cluster.http.tls import TlsContexts
 from kubestow.cluster.http.wire import CutOffError, WireError
 from kubestow.errors import ConfigError, ExtenderError, UnreachableError
+from kubestow.redaction import without_secrets
 
 OK: Final = 200
 
@@ -53,15 +55,16 @@ def post_json(
     proxy: Proxy | None,
 ) -> "Future[PostResponse]":
     """The answer, or an ExtenderError with the URL and the cause."""
+    shown = without_secrets(url)
 
     async def exchange() -> PostResponse:
         try:
             async with asyncio.timeout(timeout_s):
                 return await _exchange(url, body, body_bytes_max, Dialer(url, tls, proxy))
         except TimeoutError as error:
-            raise ExtenderError(f'Post "{url}": no answer within {timeout_s:g} s') from error
+            raise ExtenderError(f'Post "{shown}": no answer within {timeout_s:g} s') from error
         except (UnreachableError, ConfigError, ValueError) as error:
-            raise ExtenderError(f'Post "{url}": {_words(error)}') from error
+            raise ExtenderError(f'Post "{shown}": {_words(error)}') from error
 
     return asyncio.run_coroutine_threadsafe(exchange(), _loop())
 
@@ -91,15 +94,19 @@ async def _exchange(url: str, body: bytes, body_bytes_max: int, dialer: Dialer) 
 
 def _head(url: str, length: int, dialer: Dialer) -> bytes:
     parts = urlsplit(url)
+    user, _, host = parts.netloc.rpartition("@")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     lines = [
-        f"POST {parts.geturl() if dialer.asks_proxy else target} HTTP/1.1",
-        f"Host: {parts.netloc.rpartition('@')[2]}",
+        f"POST {parts._replace(netloc=host).geturl() if dialer.asks_proxy else target} HTTP/1.1",
+        f"Host: {host}",
         "Accept-Encoding: identity",
         "Content-Type: application/json",
         f"Content-Length: {length}",
         "Connection: close",
     ]
+    if user:
+        name, _, password = user.partition(":")
+        lines += (f"{key}: {value}" for key, value in basic(unquote(name), unquote(password)))
     if dialer.asks_proxy and dialer.proxy_authorization:
         lines.append(f"Proxy-Authorization: {dialer.proxy_authorization}")
     return "\r\n".join([*lines, "", ""]).encode("ascii")

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from kubestow.errors import InputError
+from kubestow.service.commands.file_options import Force
 from kubestow.service.compatibility import Compatibility
 from kubestow.service.formats import BenchFormat, VariantChoice
 
@@ -118,6 +119,7 @@ def bench(
     http: Annotated[
         bool, typer.Option("--http", help="With --soak: the scheduler uses the API over HTTP.")
     ] = False,
+    force: Force = False,
 ) -> None:
     """Measure how fast pods are decided on.
 
@@ -136,9 +138,10 @@ def bench(
 
         if output is BenchFormat.PERF_JSON:
             raise InputError("-o: a soak is printed as table or json")
-        raise typer.Exit(
-            run_soak(soak, nodes=nodes, pods=pods, over_http=http, output=output, plot=plot)
+        code = run_soak(
+            soak, nodes=nodes, pods=pods, over_http=http, output=output, plot=plot, force=force
         )
+        raise typer.Exit(code)
     if gangs:
         from kubestow.service.commands.bench_gangs import run_gangs
 
@@ -177,6 +180,7 @@ def bench(
         repeat=repeat,
         output=output,
         profile=profile,
+        force=force,
         is_checked=check,
         is_simulated=simulate or is_older,
         compatibility=compatibility,

@@ -18,6 +18,7 @@ import numpy as np
 from kubestow.clock import SystemClock
 from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.errors import InputError, KubestowError
+from kubestow.files import keeping
 from kubestow.framework.profile import Profile
 from kubestow.service.commands.bench_output import print_line, print_table
 from kubestow.service.compatibility import Compatibility
@@ -62,6 +63,7 @@ class BenchRequest(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int
     output: BenchFormat
     profile: Path | None
+    force: bool
     is_checked: bool
     is_simulated: bool
     compatibility: Compatibility = Compatibility.TODAY
@@ -90,7 +92,8 @@ class Job(NamedTuple):
 
 def measure_workloads(request: BenchRequest) -> int:
     """Measure and print; the exit code."""
-    _require_writable(request.profile)
+    if request.profile is not None:
+        keeping.require_new(request.profile, "--profile", force=request.force)
     jobs = [
         _job(one, each, request)
         for one in _choose(request.workload, SIMULATED if request.is_simulated else NAMES)
@@ -127,16 +130,6 @@ def _job(workload: Workload, variant: Variant, request: BenchRequest) -> Job:
 
 def _variants(choice: VariantChoice) -> Sequence[Variant]:
     return tuple(Variant) if choice is VariantChoice.ALL else (Variant(choice.value),)
-
-
-def _require_writable(path: Path | None) -> None:
-    """InputError for a file that cannot be written; an existing one is left as it is."""
-    if path is None:
-        return
-    try:
-        path.open("ab").close()
-    except OSError as error:
-        raise InputError(f'--profile: cannot write "{path}": {error.strerror}') from error
 
 
 def _choose(pattern: str, by_default: Container[str]) -> list[Workload]:
@@ -225,5 +218,5 @@ def _profiled(path: Path | None) -> Generator[None, None, None]:
     profiler = SamplingProfiler()
     with profiler:
         yield
-    path.write_text(profiler.folded())
+    keeping.write(path, profiler.folded(), force=True)
     stderr().print(f"wrote {profiler.sample_count} samples to {path}")

@@ -30,11 +30,12 @@ def run_soak(
     over_http: bool,
     output: str,
     plot: Path | None,
+    force: bool = False,
 ) -> int:
     """Run a soak and print it; the exit code. `pods` are created in all."""
     seconds = soak_seconds(text)
     if plot is not None:
-        require_plotting(plot)
+        require_plotting(plot, force=force)
     pods_per_s = PODS_PER_S if pods is None else pods / seconds
     if output == "table":
         stderr().print(f"running for {seconds:.0f} s, {pods_per_s:.3g} new pods a second")

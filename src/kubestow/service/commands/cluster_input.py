@@ -40,6 +40,8 @@ class InputRequest(msgspec.Struct, frozen=True, kw_only=True):
     context: str = ""
     changes: InputChanges = InputChanges()
     save: Path | None = None
+    # Files that exist are overwritten.
+    force: bool = False
 
 
 def changes_of(
@@ -110,7 +112,7 @@ def load_input(
     for note in changed.notes:
         _report(note)
     if request.save is not None:
-        file_count = save_input(changed.documents, request.save)
+        file_count = save_input(changed.documents, request.save, force=request.force)
         files = "1 file" if file_count == 1 else f"{file_count} files"
         _report(f"{counted(len(changed.documents), 'object')} saved in {files}: {request.save}")
     return manifests._replace(documents=changed.documents)
@@ -131,7 +133,7 @@ def _check(request: InputRequest, command: str) -> None:
                 f"kubestow {command} -f -"
             )
     if request.save is not None:
-        require_place(request.save)
+        require_place(request.save, force=request.force)
 
 
 def _report_others(places: Sequence[str]) -> None:

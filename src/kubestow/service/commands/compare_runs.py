@@ -58,7 +58,7 @@ def compare_and_print(request: CompareRequest) -> int:
         # Not at the end, after everything has run.
         from kubestow.service.commands.compare_report import require_report
 
-        require_report(request.report)
+        require_report(request.report, force=request.cluster.force)
     read = read_variants(request.variants)
     material, seed = _material(request)
     seed = seed if request.first_seed is None else request.first_seed

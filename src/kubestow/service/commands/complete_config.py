@@ -9,9 +9,9 @@ from kubestow.config.written import write_config
 from kubestow.errors import ConfigError
 
 
-def complete_config_text(path: Path | None) -> str:
+def complete_config_text(path: Path | None, *, has_secrets: bool = False) -> str:
     """The configuration of a file, or without one the default, as YAML."""
-    return write_config(_config(path))
+    return write_config(_config(path), has_secrets=has_secrets)
 
 
 def _config(path: Path | None) -> SchedulerConfig:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from kubestow.service.commands.file_options import MaxInput
 from kubestow.service.formats import DataFormat
 from kubestow.simulator.recorded_parts import PARTS
 
@@ -29,6 +30,7 @@ def conformance(
     show: Annotated[
         int, typer.Option(metavar="N", min=0, help="Print the first N differences.")
     ] = 3,
+    max_input: MaxInput = "",
     output: Annotated[DataFormat, typer.Option("--output", "-o", help="How to print.")] = (
         DataFormat.TABLE
     ),

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal
 import typer
 
 from kubestow.errors import InputError
+from kubestow.service.commands.file_options import Force, MaxInput
 from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
 from kubestow.service.compatibility import Compatibility
 from kubestow.simulator.defaults import NODE_COUNT, NODE_GRACE_S, NODES_PER_CLUSTER, RECORD_SIZE_MIB
@@ -156,6 +157,8 @@ def demo(
             help="How long a node may be silent before it is lost.",
         ),
     ] = NODE_GRACE_S,
+    max_input: MaxInput = "",
+    force: Force = False,
     for_s: Annotated[
         float | None,
         typer.Option(
@@ -184,10 +187,11 @@ def demo(
     """
     mode = _mode(context)
     if mode == "story":
-        _tell(speed, compatibility, record, verbose=verbose)
+        _tell(speed, compatibility, record, verbose=verbose, force=force)
         return
     if record is not None and not scheduler:
         raise InputError("--record has no effect with --no-scheduler: there is nothing to record")
+    from kubestow.files.keeping import require_new
     from kubestow.recording.recording import RecordTo
     from kubestow.service.commands.scheduler_config import checked_gates
     from kubestow.simulator.node_shapes import NodeShape, parse_shape
@@ -201,8 +205,14 @@ def demo(
         has_scheduler=scheduler,
         node_grace_s=node_grace,
         gates=checked_gates(feature_gates),
-        record=None if record is None else RecordTo(record, "demo", RECORD_SIZE_MIB << 20),
+        record=None
+        if record is None
+        else RecordTo(record, "demo", RECORD_SIZE_MIB << 20, force=force),
     )
+    if save is not None:
+        require_new(save, "--save", force=force)
+    if options.record is not None:
+        options.record.check()
     if mode == "page":
         from kubestow.service.commands.demo_page import PageRequest, show_page
 
@@ -234,7 +244,12 @@ def demo(
 
 
 def _tell(
-    speed: float | None, compatibility: Compatibility, record: Path | None, *, verbose: bool
+    speed: float | None,
+    compatibility: Compatibility,
+    record: Path | None,
+    *,
+    verbose: bool,
+    force: bool,
 ) -> None:
     if verbose and record is not None:
         raise InputError("--record has no effect with --verbose")
@@ -247,7 +262,7 @@ def _tell(
         raise InputError("--compatibility needs --verbose: kubestow demo --verbose …")
     from kubestow.service.commands.demo_play import play_demo
 
-    play_demo(speed, record)
+    play_demo(speed, record, force=force)
 
 
 def _mode(context: typer.Context) -> Mode:

@@ -24,7 +24,6 @@ from kubestow.service.control_loop import LoopThread
 from kubestow.service.logging import warnings_on_stderr
 from kubestow.service.output import stdout
 from kubestow.service.page import local_page, page_metrics
-from kubestow.simulator.cluster_file import require_savable
 from kubestow.simulator.live.time_control import PacedTime
 from kubestow.simulator.live.workload import LivingWorkload, first_nodes, first_objects
 from kubestow.simulator.paced_time import PacedLoop
@@ -50,8 +49,6 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
 def show_page(request: PageRequest) -> int:
     """Run until interrupted, or for some seconds; return the exit code."""
     with warnings_on_stderr():
-        if request.save_path is not None:
-            require_savable(request.save_path)
         plugins = load_scheduler_config(request.config_path)
         documents = load_documents(request.load_paths)
         with asyncio.Runner(loop_factory=lambda: PacedLoop(request.speed)) as runner:

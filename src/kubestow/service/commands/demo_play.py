@@ -39,7 +39,7 @@ _ARRIVAL_S = 0.05
 _EPILOGUE_S = 8.0
 
 
-def play_demo(speed: float | None, record: Path | None = None) -> None:
+def play_demo(speed: float | None, record: Path | None = None, *, force: bool = False) -> None:
     """Play all scenes, at this many virtual seconds per real one; 0 does not wait.
 
     `record` is a file for what the scheduler sees and decides.
@@ -47,10 +47,11 @@ def play_demo(speed: float | None, record: Path | None = None) -> None:
     console = stdout()
     if speed is None:
         speed = 3.0 if console.is_terminal else 0.0
-    run_in_virtual_time(_play(console, record, is_watched=speed > 0), speed=speed or None)
+    to = None if record is None else RecordTo(record, "demo", force=force)
+    run_in_virtual_time(_play(console, to, is_watched=speed > 0), speed=speed or None)
 
 
-async def _play(console: Console, record: Path | None, *, is_watched: bool) -> None:
+async def _play(console: Console, record: RecordTo | None, *, is_watched: bool) -> None:
     clock = VirtualClock(asyncio.get_running_loop())
     store = MemoryCluster(clock)
     view = DemoView(console, clock, is_live=is_watched and console.is_terminal)
@@ -62,7 +63,7 @@ async def _play(console: Console, record: Path | None, *, is_watched: bool) -> N
         clock,
         listeners=[view.note],
         controllers=[FakeKubelets(store, clock)],
-        record=None if record is None else RecordTo(record, "demo"),
+        record=record,
     )
     view.announce(story[0])
     async with cluster.running():

@@ -35,7 +35,7 @@ from kubestow.service.control_loop import LoopThread
 from kubestow.service.logging import warnings_on_stderr
 from kubestow.service.output import stdout
 from kubestow.service.page import OpenPage, local_page, page_metrics
-from kubestow.simulator.cluster_file import LoadReport, require_savable
+from kubestow.simulator.cluster_file import LoadReport
 from kubestow.simulator.served import ServedCluster, ServedOptions
 
 # Of pods that wait, the last message is kept for this many, to print only what is new.
@@ -61,8 +61,6 @@ def serve_demo(request: ServeRequest) -> int:
     with tempfile.TemporaryDirectory(prefix="kubestow-demo-") as folder, warnings_on_stderr():
         path = request.kubeconfig_path or Path(folder, "kubeconfig")
         KubeconfigFile(path)
-        if request.save_path is not None:
-            require_savable(request.save_path)
         plugins = load_scheduler_config(request.config_path)
         documents = load_documents(request.load_paths)
         return asyncio.run(_serve(Output(stdout()), request, path, plugins, documents))

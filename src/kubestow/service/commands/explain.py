@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
+from kubestow.service.commands.file_options import MaxInput
 from kubestow.service.commands.input_options import STRICT_HELP
 from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
 from kubestow.service.formats import ExplainFormat
@@ -84,6 +85,7 @@ def explain(
         bool,
         typer.Option("--strict", help=STRICT_HELP, rich_help_panel=_FROM_FILES),
     ] = False,
+    max_input: MaxInput = "",
     kubeconfig: Annotated[
         str,
         typer.Option(

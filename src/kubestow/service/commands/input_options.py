@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from kubestow.service.commands.file_options import Force, MaxInput
+
 if TYPE_CHECKING:
     from kubestow.service.commands.cluster_input import InputRequest
 
@@ -166,6 +168,8 @@ def _request(
     add_nodes: AddNodes = None,
     like: Like = None,
     remove_pods: RemovePods = None,
+    max_input: MaxInput = "",
+    force: Force = False,
 ) -> "InputRequest":
     from kubestow.service.commands.cluster_input import InputRequest, changes_of
 
@@ -184,4 +188,5 @@ def _request(
             remove_pods=remove_pods,
         ),
         save=save,
+        force=force,
     )

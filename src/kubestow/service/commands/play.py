@@ -3,7 +3,6 @@
 import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 
 from kubestow.clock import SystemClock
@@ -11,6 +10,7 @@ from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profiles import Registry
+from kubestow.recording.recording import RecordTo
 from kubestow.service.logging import warnings_on_stderr
 from kubestow.service.output import duration_text, run_bar, stderr
 from kubestow.simulator.results import RunResult
@@ -25,7 +25,7 @@ def play(
     gates: FeatureGates,
     *,
     seed: int | None = None,
-    record: Path | None = None,
+    record: RecordTo | None = None,
     factory: type[SchedulerFactory] = SchedulerFactory,
     make_cluster: MakeCluster | None = None,
 ) -> RunResult:

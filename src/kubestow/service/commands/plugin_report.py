@@ -8,6 +8,7 @@ from pathlib import Path
 from kubestow.clock import SystemClock
 from kubestow.config.documents import read_document
 from kubestow.errors import InputError
+from kubestow.files.reading import read_file
 from kubestow.service.formats import DataFormat
 from kubestow.service.logging import warnings_on_stderr
 from kubestow.service.output import print_data, stdout
@@ -30,7 +31,7 @@ def _read_args(path: Path | None) -> object:
     if path is None:
         return None
     try:
-        raw = path.read_bytes()
+        raw = read_file(path)
     except OSError as error:
         raise InputError(f'cannot read "{path}": {error.strerror}') from error
     return read_document(raw).value

@@ -16,6 +16,10 @@ def print_default_config(
             help="Print this KubeSchedulerConfiguration, with the defaults of what it leaves out.",
         ),
     ] = None,
+    raw: Annotated[
+        bool,
+        typer.Option("--raw", help="Also print keys and passwords, instead of leaving them out."),
+    ] = False,
 ) -> None:
     """Print the configuration with all its defaults.
 
@@ -26,4 +30,4 @@ def print_default_config(
     """
     from kubestow.service.commands.complete_config import complete_config_text
 
-    sys.stdout.write(complete_config_text(config_file))
+    sys.stdout.write(complete_config_text(config_file, has_secrets=raw))

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from kubestow.service.commands.file_options import Force
+
 
 def record(
     file: Annotated[Path, typer.Argument(metavar="RECORDING", help="The file to write.")],
@@ -39,6 +41,7 @@ def record(
             help="How long to record, such as 90s, 10m or 2h.",
         ),
     ] = "",
+    force: Force = False,
 ) -> None:
     """Record what a cluster's scheduler sees and decides.
 
@@ -52,6 +55,11 @@ def record(
 
     raise typer.Exit(
         record_cluster(
-            file, kubeconfig=kubeconfig, context=context, config_file=config_file, duration=duration
+            file,
+            kubeconfig=kubeconfig,
+            context=context,
+            config_file=config_file,
+            duration=duration,
+            force=force,
         )
     )

@@ -29,9 +29,17 @@ from kubestow.service.output import stderr
 
 
 def record_cluster(
-    path: Path, *, kubeconfig: str, context: str, config_file: Path | None, duration: str
+    path: Path,
+    *,
+    kubeconfig: str,
+    context: str,
+    config_file: Path | None,
+    duration: str,
+    force: bool = False,
 ) -> int:
     """Record until the time is over or the process is interrupted; the exit code."""
+    to = RecordTo(path, FOREIGN_ORIGIN, force=force)
+    to.check("record")
     seconds = _seconds(duration)
     config = load_scheduler_config(config_file).config
     server = Kubeconfig(kubeconfig, context).server(SystemClock())
@@ -39,7 +47,7 @@ def record_cluster(
         server, SystemClock(), user_agent=f"{user_agent()}/record", qps=-1, burst=1
     )
     with warnings_on_stderr():
-        asyncio.run(_record(session, path, config, seconds))
+        asyncio.run(_record(session, to, config, seconds))
     return 0
 
 
@@ -56,11 +64,11 @@ def _seconds(duration: str) -> float | None:
 
 
 async def _record(
-    session: ApiSession, path: Path, config: SchedulerConfig, seconds: float | None
+    session: ApiSession, to: RecordTo, config: SchedulerConfig, seconds: float | None
 ) -> None:
     clock, rng = SystemClock(), np.random.default_rng()
     client = HttpClient(session, rng=rng)
-    recording = RunRecording(RecordTo(path, FOREIGN_ORIGIN), clock, config, rng=rng)
+    recording = RunRecording(to, clock, config, rng=rng)
     objects, failures = ClusterObjects(), FailureLog(clock, host=client.host)
     # Any: informers of different kinds in one list.
     informers: list[Informer[Any]] = [
@@ -85,7 +93,7 @@ async def _record(
     tasks.append(asyncio.ensure_future(recording.flush_regularly()))
     stop = asyncio.ensure_future(stopping.wait())
     try:
-        stderr().print(f"Recording {client.host} to {path}; Ctrl-C ends it.")
+        stderr().print(f"Recording {client.host} to {to.path}; Ctrl-C ends it.")
         await asyncio.wait([stop, *tasks], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
             if task.done():

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from kubestow.errors import InputError
+from kubestow.service.commands.file_options import MaxInput
 from kubestow.service.formats import DataFormat
 
 
@@ -18,6 +19,15 @@ def replay(
             metavar="FILE",
             help="Decide with this configuration instead: a KubeSchedulerConfiguration v1, YAML or "
             "JSON.",
+        ),
+    ] = None,
+    plugins: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--plugin",
+            metavar="PLUGIN",
+            help="A plugin that the recorded scheduler had and that may be imported: module:Class, "
+            "or the name of an installed one. May be repeated.",
         ),
     ] = None,
     show: Annotated[
@@ -36,6 +46,7 @@ def replay(
         int,
         typer.Option(min=0, max=65_535, help="With --page: its port; 0 takes a free one."),
     ] = 0,
+    max_input: MaxInput = "",
     output: Annotated[DataFormat, typer.Option("--output", "-o", help="How to print.")] = (
         DataFormat.TABLE
     ),
@@ -61,10 +72,11 @@ def replay(
     if page:
         from kubestow.service.commands.replay_page import show_recording
 
-        code = show_recording(file, config_file, port=page_port, opens=open_page)
+        code = show_recording(file, config_file, plugins or (), port=page_port, opens=open_page)
         raise typer.Exit(code)
     if open_page or page_port:
         raise InputError("--open and --page-port need --page: kubestow replay FILE --page …")
     from kubestow.service.commands.replay_file import replay_and_print
 
-    raise typer.Exit(replay_and_print(file, config_file, show=show, output=output))
+    code = replay_and_print(file, config_file, plugins=plugins or (), show=show, output=output)
+    raise typer.Exit(code)

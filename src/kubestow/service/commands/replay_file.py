@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+import msgspec
+
 from kubestow.clock import SystemClock
 from kubestow.config.decoding import decode_config
 from kubestow.config.feature_gates import FeatureGates
@@ -13,12 +15,12 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.profiles import Registry
 from kubestow.errors import ConfigError, InputError
 from kubestow.explain.difference import AttemptView
-from kubestow.plugins.loading import load_plugins
+from kubestow.plugins.loading import UnnamedPluginError, load_named_plugins
 from kubestow.recording.file import RecordingReader
 from kubestow.recording.format import FOREIGN_ORIGIN, Record
 from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.formats import DataFormat
-from kubestow.service.output import print_data, progress_bar, stdout
+from kubestow.service.output import print_data, progress_bar, stderr, stdout
 from kubestow.simulator.replay.agreement import (
     Agreement,
     AgreementCase,
@@ -41,17 +43,24 @@ class ReplaySetup(NamedTuple):
     is_other: bool
 
 
-def replay_and_print(path: Path, config_file: Path | None, *, show: int, output: DataFormat) -> int:
-    """Replay and print; the exit code."""
+def replay_and_print(
+    path: Path,
+    config_file: Path | None,
+    *,
+    plugins: Sequence[str] = (),
+    show: int,
+    output: DataFormat,
+) -> int:
+    """Replay and print; the exit code. `plugins` are those that the recording may use."""
     reader = RecordingReader(path)
-    setup = replay_setup(reader, config_file)
+    setup = replay_setup(reader, config_file, plugins)
     if reader.header.origin == FOREIGN_ORIGIN:
         with _without_logs():
             agreement = _compare(reader, setup, explained=show)
         _print_agreement(agreement, show, output)
         return 0 if agreement.agreeing == agreement.decisions else 1
     with _without_logs():
-        report = _replay(reader, setup, explained=show)
+        report = _replay(reader, setup, plugins, explained=show)
     _print_report(report, show, output)
     return 1 if report.differing and not report.is_other else 0
 
@@ -68,13 +77,24 @@ def _without_logs() -> Generator[None, None, None]:
         logger.setLevel(before)
 
 
-def replay_setup(reader: RecordingReader, config_file: Path | None) -> ReplaySetup:
+def replay_setup(
+    reader: RecordingReader, config_file: Path | None, plugins: Sequence[str] = ()
+) -> ReplaySetup:
+    """With the configuration of the file, or else that of the recording: a file of data, which
+    imports no module and sends no request that the user has not named."""
     try:
         gates = FeatureGates(reader.header.gates)
         if config_file is not None:
             loaded = load_scheduler_config(config_file)
         else:
-            loaded = load_plugins(decode_config(reader.header.config.encode(), gates))
+            recorded = decode_config(reader.header.config.encode(), gates)
+            loaded = load_named_plugins(_unconnected(recorded, reader), plugins)
+    except UnnamedPluginError as error:
+        raise InputError(
+            f"{reader.path}: its scheduler had {error}. A recording imports no code by itself: if "
+            "you trust them, name each with --plugin, for example --plugin "
+            f"{_reference_of(error.names[0])}, or give a configuration with --config"
+        ) from error
     except ConfigError as error:
         if config_file is not None:
             raise
@@ -85,7 +105,24 @@ def replay_setup(reader: RecordingReader, config_file: Path | None) -> ReplaySet
     return ReplaySetup(loaded.config, loaded.registry, gates, config_file is not None)
 
 
-def _replay(reader: RecordingReader, setup: ReplaySetup, explained: int) -> ReplayReport:
+def _unconnected(config: SchedulerConfig, reader: RecordingReader) -> SchedulerConfig:
+    """Extenders without certificates, which requests that are answered from the recording do not
+    need. Where none are, the addresses in the file are not asked either."""
+    if reader.header.origin == FOREIGN_ORIGIN:
+        if config.extenders:
+            stderr().print("Extenders of a recording are not asked, only those of --config.")
+        return msgspec.structs.replace(config, extenders=())
+    extenders = (msgspec.structs.replace(each, tls_config=None) for each in config.extenders)
+    return msgspec.structs.replace(config, extenders=tuple(extenders))
+
+
+def _reference_of(name: str) -> str:
+    return name if ":" in name else f"module:{name}"
+
+
+def _replay(
+    reader: RecordingReader, setup: ReplaySetup, plugins: Sequence[str], explained: int
+) -> ReplayReport:
     """Replay, and explain as many of the differences."""
     answers = _with_progress("Reading", reader, RecordedAnswers.of)
     views = AttemptViews(explained)
@@ -94,20 +131,23 @@ def _replay(reader: RecordingReader, setup: ReplaySetup, explained: int) -> Repl
     )
     report.cut_at = reader.cut_at
     if setup.is_other:
-        explain_report(report, views.found, _recorded_views(reader, answers, views))
+        explain_report(report, views.found, _recorded_views(reader, plugins, answers, views))
     else:
         explain_report(report, views.found, {})
     return report
 
 
 def _recorded_views(
-    reader: RecordingReader, answers: RecordedAnswers, others: AttemptViews
+    reader: RecordingReader,
+    plugins: Sequence[str],
+    answers: RecordedAnswers,
+    others: AttemptViews,
 ) -> Mapping[int, AttemptView]:
     """What the recorded configuration finds in the same attempts; nothing if it cannot be used."""
     if not others.found:
         return {}
     try:
-        setup = replay_setup(reader, None)
+        setup = replay_setup(reader, None, plugins)
     except InputError:
         return {}
     views = RecordedViews(others.found)

@@ -6,7 +6,7 @@ kept, so that the slider goes back through it; after the end time stands still.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import cast
@@ -28,7 +28,9 @@ from kubestow.web.protocol import ClockState
 from kubestow.web.suggest import Suggester
 
 
-def show_recording(path: Path, config_file: Path | None, *, port: int, opens: bool) -> int:
+def show_recording(
+    path: Path, config_file: Path | None, plugins: Sequence[str] = (), *, port: int, opens: bool
+) -> int:
     """Show it until interrupted; the exit code. InputError if the file cannot be shown."""
     reader = RecordingReader(path)
     if reader.header.origin == FOREIGN_ORIGIN:
@@ -36,7 +38,7 @@ def show_recording(path: Path, config_file: Path | None, *, port: int, opens: bo
             f"{path}: recorded from another scheduler, it has changes and no attempts; leave out "
             "--page to compare its decisions"
         )
-    setup = replay_setup(reader, config_file)
+    setup = replay_setup(reader, config_file, plugins)
     # What the scheduler logs was logged when it was recorded.
     logging.getLogger("kubestow").setLevel(logging.CRITICAL + 1)
     with asyncio.Runner(loop_factory=lambda: PacedLoop(UNLIMITED)) as runner:

@@ -207,8 +207,9 @@ def simulate(
     if save_template is not None:
         from kubestow.service.commands.simulate_scenario import write_template
 
-        write_template(save_template)
+        write_template(save_template, force=cluster.force)
         raise typer.Exit(0)
+    from kubestow.recording.recording import RecordTo
     from kubestow.service.commands.simulate_request import SimulateRequest
 
     request = SimulateRequest(
@@ -222,7 +223,7 @@ def simulate(
         output=output,
         has_headers=not no_headers,
         reports=report or (),
-        record=record,
+        record=None if record is None else RecordTo(record, "simulate", force=cluster.force),
         limit_s=limit,
         config_file=config_file,
         percentage=percentage,

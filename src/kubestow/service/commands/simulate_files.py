@@ -18,6 +18,7 @@ from kubestow.service.commands.simulate_output import print_result
 from kubestow.service.commands.simulate_request import (
     PLUGIN_FAILED,
     SimulateRequest,
+    check_outputs,
     with_percentage,
     written,
 )
@@ -28,7 +29,6 @@ from kubestow.service.output import progress_bar
 from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.gang_definitions import dialects_of
 from kubestow.simulator.manifests import Manifests
-from kubestow.simulator.reports.files import check_reports
 from kubestow.simulator.reports.simulated import run_of_simulation
 from kubestow.simulator.simulation import Simulation, SimulationResult
 from kubestow.simulator.virtual_time import run_in_virtual_time
@@ -40,7 +40,7 @@ def simulate_files(request: SimulateRequest) -> int:
         raise InputError("--until and --seed need --scenario")
     if request.nodes is not None or request.pods is not None:
         raise InputError("--nodes and --pods are files of a trace: give its format with --trace")
-    check_reports(request.reports)
+    check_outputs(request)
     # An older version has plugins of its own, which its configuration may name.
     is_older = request.compatibility is not Compatibility.TODAY
     loaded = load_scheduler_config(None if is_older else request.config_file)
@@ -69,7 +69,7 @@ def simulate_files(request: SimulateRequest) -> int:
 
         result = run_in_virtual_time(run())
     print_result(result, request.output, has_headers=request.has_headers)
-    written(run_of_simulation(result), request.reports)
+    written(run_of_simulation(result), request)
     if result.has_failed:
         return PLUGIN_FAILED
     return 1 if request.is_failing_on_pending and result.pending else 0

@@ -7,11 +7,12 @@ from typing import Final
 import msgspec
 
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.recording.recording import RecordTo
 from kubestow.service.commands.cluster_input import InputRequest
 from kubestow.service.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.formats import OutputFormat, TraceFormat
 from kubestow.service.output import stderr
-from kubestow.simulator.reports.files import Report, write_report
+from kubestow.simulator.reports.files import Report, check_reports, write_report
 from kubestow.simulator.results import GATED, PENDING, RunResult
 
 # Exit codes.
@@ -33,7 +34,7 @@ class SimulateRequest(msgspec.Struct, frozen=True, kw_only=True):
     output: OutputFormat
     has_headers: bool
     reports: Sequence[Path] = ()
-    record: Path | None
+    record: RecordTo | None
     # None: as long as it takes, or the whole trace.
     limit_s: float | None
     config_file: Path | None
@@ -61,10 +62,17 @@ def exit_code_of(report: Report, request: SimulateRequest) -> int:
     return 1 if request.is_failing_on_pending and waiting else 0
 
 
-def written(result: RunResult, paths: Sequence[Path]) -> None:
+def check_outputs(request: SimulateRequest) -> None:
+    """InputError if a file could not be written: at the end of the work it would be late."""
+    check_reports(request.reports, force=request.cluster.force)
+    if request.record is not None:
+        request.record.check()
+
+
+def written(result: RunResult, request: SimulateRequest) -> None:
     """Write the reports, and print the names of the files on standard error."""
-    for path in paths:
-        files = write_report(result, path)
+    for path in request.reports:
+        files = write_report(result, path, force=request.cluster.force)
         names = ", ".join(map(str, files[:_FILES_SHOWN]))
         more = f" and {len(files) - _FILES_SHOWN} more" if len(files) > _FILES_SHOWN else ""
         stderr().print(f"report written: {names}{more}", markup=False)

@@ -14,12 +14,14 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profiles import Registry
 from kubestow.errors import InputError
+from kubestow.files import keeping
 from kubestow.service.commands.cluster_input import InputRequest, load_input
 from kubestow.service.commands.play import play
 from kubestow.service.commands.run_output import print_run
 from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
 from kubestow.service.commands.simulate_request import (
     SimulateRequest,
+    check_outputs,
     exit_code_of,
     with_percentage,
     written,
@@ -29,7 +31,7 @@ from kubestow.service.older_options import OlderOptions
 from kubestow.service.output import stderr
 from kubestow.simulator.gang_definitions import dialects_of
 from kubestow.simulator.input.changes import InputChanges
-from kubestow.simulator.reports.files import check_reports, report_of
+from kubestow.simulator.reports.files import report_of
 from kubestow.simulator.results import RunResult
 from kubestow.simulator.scenario.reading import read_scenario
 from kubestow.simulator.scenario.run import MakeCluster
@@ -51,7 +53,7 @@ class _Scheduler(NamedTuple):
 
 def simulate_scenario(request: SimulateRequest) -> int:
     """Play the scenario, print its result and write reports; the exit code."""
-    check_reports(request.reports)
+    check_outputs(request)
     _check(request)
     assert request.scenario is not None
     scheduler = _scheduler(request)
@@ -73,7 +75,7 @@ def simulate_scenario(request: SimulateRequest) -> int:
     report = report_of(result)
     print_run(report, request.output, has_headers=request.has_headers)
     _print_failures(result, scenario)
-    written(report, request.reports)
+    written(report, request)
     return exit_code_of(report, request)
 
 
@@ -157,12 +159,12 @@ def _print_failures(result: RunResult, scenario: Scenario) -> None:
             stderr().print(f"{place}: {failure.message}", markup=False)
 
 
-def write_template(path: Path) -> None:
+def write_template(path: Path, *, force: bool = False) -> None:
     """Write the scenario that a user begins with; InputError if there is a file already."""
     text = files("kubestow.simulator.scenario").joinpath("template.yaml").read_bytes()
+    keeping.require_new(path, "--save-template", force=force)
     try:
-        with path.open("xb") as file:
-            file.write(text)
+        keeping.write(path, text, force=force)
     except OSError as error:
         raise InputError(f'cannot write "{path}": {error.strerror}') from error
     stderr().print(f"scenario written: {path}", markup=False)

@@ -11,6 +11,7 @@ from kubestow.service.commands.run_output import print_run
 from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
 from kubestow.service.commands.simulate_request import (
     SimulateRequest,
+    check_outputs,
     exit_code_of,
     with_percentage,
     written,
@@ -18,7 +19,7 @@ from kubestow.service.commands.simulate_request import (
 from kubestow.service.compatibility import Compatibility
 from kubestow.service.formats import TraceFormat
 from kubestow.simulator.gang_definitions import dialects_of
-from kubestow.simulator.reports.files import check_reports, report_of
+from kubestow.simulator.reports.files import report_of
 from kubestow.simulator.scenario.scenario import Scenario
 from kubestow.simulator.traces.openb import openb_scenario
 from kubestow.simulator.traces.plain import plain_scenario
@@ -28,7 +29,7 @@ def simulate_trace(request: SimulateRequest) -> int:
     """Play the trace, print its result and write reports; the exit code."""
     if request.compatibility is not Compatibility.TODAY:
         raise InputError("--trace needs the scheduler of today: leave out --compatibility")
-    check_reports(request.reports)
+    check_outputs(request)
     loaded = load_scheduler_config(request.config_file)
     gates = checked_gates(request.feature_gates)
     config = with_percentage(loaded.config, request)
@@ -40,7 +41,7 @@ def simulate_trace(request: SimulateRequest) -> int:
     )
     report = report_of(result)
     print_run(report, request.output, has_headers=request.has_headers)
-    written(report, request.reports)
+    written(report, request)
     return exit_code_of(report, request)
 
 

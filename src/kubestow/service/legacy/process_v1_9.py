@@ -23,6 +23,7 @@ from kubestow.engine.legacy.watching_v1_9 import WatcherV19
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.waiting_cycle import WaitingCycles
 from kubestow.logs import inform
+from kubestow.redaction import without_secrets
 from kubestow.service.connections import Connections
 from kubestow.service.control_loop import ControlLoop
 from kubestow.service.debugger import MISMATCH, difference, node_text, pod_line
@@ -142,7 +143,7 @@ def configz_v1_9(older: OlderOptions, algorithm: Algorithm) -> JsonObject:
             "hardPodAffinitySymmetricWeight": algorithm.hard_pod_affinity_weight,
             "predicates": [predicate.name for predicate in algorithm.predicates],
             "priorities": {entry.priority.name: entry.weight for entry in algorithm.priorities},
-            "extenders": [extender.url_prefix for extender in algorithm.extenders],
+            "extenders": [without_secrets(one.url_prefix) for one in algorithm.extenders],
             "featureGates": dict(older.gates),
         }
     }

@@ -13,6 +13,7 @@ import numpy as np
 from kubestow import __version__
 from kubestow.api.meta import JsonObject
 from kubestow.clock import NANOSECONDS
+from kubestow.redaction import without_secrets
 
 COMPONENT: Final = "kube-scheduler"
 API_VERSION: Final = "config.k8s.io/v1beta1"
@@ -26,12 +27,16 @@ _SEPARATORS: Final = (":", ": ", "=", " ")
 def flagz_text(flags: Mapping[str, str], rng: np.random.Generator) -> str:
     # The separator is random, so that clients do not parse the text.
     separator = _SEPARATORS[int(rng.integers(len(_SEPARATORS)))]
-    lines = "".join(f"{name}{separator}{flags[name]}\n" for name in sorted(flags))
+    lines = "".join(f"{name}{separator}{value}\n" for name, value in _shown(flags).items())
     return f"\n{COMPONENT} flagz\n{_WARNING}\n\n{lines}"
 
 
 def flagz_document(flags: Mapping[str, str]) -> JsonObject:
-    return _document("Flagz", flags=dict(sorted(flags.items())))
+    return _document("Flagz", flags=_shown(flags))
+
+
+def _shown(flags: Mapping[str, str]) -> dict[str, str]:
+    return {name: without_secrets(flags[name]) for name in sorted(flags)}
 
 
 class ProcessFacts:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from kubestow.errors import InputError
+from kubestow.files.keeping import require_new
 from kubestow.service.soak.report import Sample, SoakReport
 from kubestow.simulator.reports.extra import require_extra
 
@@ -41,15 +42,12 @@ _PARTS: Final[Sequence[tuple[str, Sequence[tuple[str, Callable[[Sample], float]]
 )
 
 
-def require_plotting(path: Path) -> None:
+def require_plotting(path: Path, *, force: bool = False) -> None:
     """InputError if a picture cannot be drawn, or not into this file."""
     if path.suffix not in FORMATS:
         raise InputError(f'--plot: "{path}" ends neither in .svg nor in .png')
     require_extra("--plot", "altair", "vl_convert")
-    try:
-        path.open("ab").close()
-    except OSError as error:
-        raise InputError(f'--plot: cannot write "{path}": {error.strerror}') from error
+    require_new(path, "--plot", force=force)
 
 
 def write_plot(report: SoakReport, path: Path) -> None:

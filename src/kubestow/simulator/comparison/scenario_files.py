@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from kubestow.api.files import Document
 from kubestow.errors import InputError
+from kubestow.files.reading import read_file
 from kubestow.simulator.comparison.task import PackedFiles
 from kubestow.simulator.scenario.document import ScenarioDocument
 from kubestow.simulator.scenario.reading import read_scenario
@@ -46,7 +47,7 @@ def _files_at(path: Path) -> Iterator[Path]:
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError as error:
         raise InputError(f'cannot read "{path}": {error.strerror}') from error
 

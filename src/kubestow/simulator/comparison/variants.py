@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubestow.errors import InputError
+from kubestow.files.reading import read_file
 from kubestow.simulator.comparison.task import VERSIONS, SchedulerVariant
 
 DEFAULT_NAME: Final = "default"
@@ -65,7 +66,7 @@ def _with_part(variant: SchedulerVariant, part: str) -> SchedulerVariant:
     if variant.config_name:
         raise InputError(f'has two configurations, "{variant.config_name}" and "{part}"')
     try:
-        config = Path(part).read_text(encoding="utf-8")
+        config = read_file(part).decode()
     except OSError as error:
         raise InputError(f'cannot read "{part}": {error.strerror}') from error
     except UnicodeDecodeError as error:

@@ -1,9 +1,7 @@
 """Files of recorded decisions: their structure, and reading them."""
 
-import gzip
 import os
 import traceback
-import zlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +13,7 @@ from kubestow.api.decode import UNREADABLE, quoted
 from kubestow.cluster.documents import is_list
 from kubestow.config.feature_gates import GATES
 from kubestow.errors import DecodeError, InputError
+from kubestow.files.reading import DamagedError, read_file, unpacked
 
 Json = dict[str, Any]
 
@@ -49,16 +48,15 @@ def find_recordings(path: Path) -> list[Path]:
 def load_recording(path: Path) -> Recording:
     """Read one file, gzipped or not."""
     try:
-        raw = path.read_bytes()
+        raw = read_file(path)
     except OSError as error:
         raise DecodeError(f'cannot read recording "{path}": {error.strerror or error}') from error
-    if raw[:2] == b"\x1f\x8b":
-        try:
-            raw = gzip.decompress(raw)
-        except (OSError, EOFError, zlib.error) as error:
-            raise DecodeError(
-                f'recording "{path}" is cut off or damaged: {error}; fetch it again'
-            ) from error
+    try:
+        raw = unpacked(raw, str(path))
+    except DamagedError as error:
+        raise DecodeError(
+            f'recording "{path}" is cut off or damaged: {error}; fetch it again'
+        ) from error
     try:
         document = msgspec.json.decode(raw, type=Json)
         recording = msgspec.convert(document, Recording)

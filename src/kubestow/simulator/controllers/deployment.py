@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from kubestow.api.meta import JsonObject
+from kubestow.api.object_copies import LAST_APPLIED
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
 from kubestow.clock import NANOSECONDS, Clock
@@ -39,7 +40,6 @@ from kubestow.simulator.event_log import EventLog
 
 HASH_LABEL: Final = "pod-template-hash"
 REVISION: Final = "deployment.kubernetes.io/revision"
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _HASH_LABEL_PATH: Final = ("metadata", "labels", HASH_LABEL)
 
 
@@ -99,7 +99,7 @@ class DeploymentController(OwnerController):
         selector = as_object(spec.get("selector"))
         match_labels = {**as_object(selector.get("matchLabels")), HASH_LABEL: hash_text}
         annotations = as_object(owner.metadata.get("annotations"))
-        kept = {key: text for key, text in annotations.items() if key != _LAST_APPLIED}
+        kept = {key: text for key, text in annotations.items() if key != LAST_APPLIED}
         document: JsonObject = {
             "metadata": {
                 "name": f"{owner.name}-{hash_text}",

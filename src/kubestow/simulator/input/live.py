@@ -1,13 +1,13 @@
 """A cluster as documents, read from its API server.
 
 Only lists are requested, in pages, of the kinds that decide where pods go. Nothing secret is
-taken: neither Secrets and ConfigMaps, which no scheduler reads, nor the environment of containers.
+taken: neither Secrets and ConfigMaps, which no scheduler reads, nor what `kept_documents` leaves
+out.
 
 The documents are in the order of kinds and names, so that files made of them load in that order.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 from urllib.parse import urlencode
 
@@ -16,19 +16,18 @@ import numpy as np
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.clock import Clock
-from kubestow.cluster.documents import as_object, objects_in, removed_at, replaced_at, value_at
+from kubestow.cluster.documents import as_object, objects_in, value_at
 from kubestow.cluster.http.http_client import PAGE_SIZE, HttpClient, list_path
 from kubestow.cluster.http.kubeconfig import ServerConfig
 from kubestow.cluster.http.session import ApiSession
 from kubestow.cluster.resources import ApiResource, default_resources
 from kubestow.errors import ApiError, GoneError, InputError, NotFoundError
+from kubestow.simulator.kept_documents import without_unread_parts
 from kubestow.simulator.manifests import READ_KINDS
 
 # Without these there is nothing to simulate.
 _REQUIRED: Final = ("nodes", "pods")
 _FORBIDDEN: Final = 403
-_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-_CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 
 
 class DocumentReader(Protocol):
@@ -118,26 +117,4 @@ def _document(resource: ApiResource, item: JsonObject, host: str) -> Document:
     metadata = as_object(item.get("metadata"))
     name = "/".join(filter(None, (metadata.get("namespace"), metadata.get("name"))))
     typed = {"apiVersion": resource.api_version, "kind": resource.kind, **item}
-    return Document(without_secrets(typed), f'{resource.qualified_name} "{name}" of {host}')
-
-
-def without_secrets(document: JsonObject) -> JsonObject:
-    """The object without the environment of its containers and without its history."""
-    document = removed_at(document, ("metadata", "managedFields"))
-    document = removed_at(document, ("metadata", "annotations", _LAST_APPLIED))
-    for path in (("spec",), ("spec", "template", "spec")):
-        document = _without_environment(document, path)
-    return document
-
-
-def _without_environment(document: JsonObject, path: tuple[str, ...]) -> JsonObject:
-    for field in _CONTAINERS:
-        containers = value_at(document, *path, field)
-        if containers:
-            document = replaced_at(document, (*path, field), list(_bare(objects_in(containers))))
-    return document
-
-
-def _bare(containers: Iterable[JsonObject]) -> Iterator[JsonObject]:
-    for container in containers:
-        yield {key: value for key, value in container.items() if key not in ("env", "envFrom")}
+    return Document(without_unread_parts(typed), f'{resource.qualified_name} "{name}" of {host}')

@@ -3,7 +3,8 @@
     NAME.json, NAME.yaml   one file with a list
     any other name         a folder with a file for each kind
 
-Objects of a kind stay in order, because ties between nodes are broken by it.
+Objects of a kind stay in order, because ties between nodes are broken by it. What no rule reads and
+may be secret is left out (`kept_documents`).
 """
 
 import os
@@ -17,37 +18,41 @@ from kubestow.api.deep_json import readable_json
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.errors import InputError
-from kubestow.simulator.cluster_file import require_savable
+from kubestow.files import keeping
+from kubestow.simulator.kept_documents import without_unread_parts
 
 _JSON: Final = ".json"
 _YAML: Final = (".yaml", ".yml")
 
 
-def require_place(path: Path) -> None:
+def require_place(path: Path, *, force: bool = False) -> None:
     """InputError unless the input can be saved there; other files are not overwritten."""
     if _is_file(path):
-        require_savable(path)
+        keeping.require_new(path, "--save", force=force)
         return
     if os.path.lexists(path) and not os.path.isdir(path):
         raise InputError(
             f'cannot save to "{path}": it is a file; name a folder, or a file with {_JSON} or .yaml'
         )
-    if os.path.isdir(path) and any(path.iterdir()):
-        raise InputError(f'cannot save to "{path}": the folder is not empty; name another')
+    if os.path.isdir(path) and any(path.iterdir()) and not force:
+        raise InputError(
+            f'cannot save to "{path}": the folder is not empty; name another, or add --force'
+        )
 
 
-def save_input(documents: Sequence[Document], path: Path) -> int:
-    """Write the documents; returns how many files were written."""
+def save_input(documents: Sequence[Document], path: Path, *, force: bool = False) -> int:
+    """Write what decides of the documents; returns how many files were written."""
     try:
         if _is_file(path):
-            _write(path, [document.raw for document in documents])
+            _write(path, [without_unread_parts(one.raw) for one in documents], force=force)
             return 1
         by_name: dict[str, list[JsonObject]] = {}
         for document in documents:
-            by_name.setdefault(_file_name(document.raw), []).append(document.raw)
-        path.mkdir(parents=True, exist_ok=True)
+            raw = without_unread_parts(document.raw)
+            by_name.setdefault(_file_name(raw), []).append(raw)
+        path.mkdir(mode=keeping.FOLDER_MODE, parents=True, exist_ok=True)
         for name, items in by_name.items():
-            _write(path / name, items)
+            _write(path / name, items, force=force)
         return len(by_name)
     except OSError as error:
         raise InputError(f'cannot save to "{path}": {error.strerror}') from error
@@ -63,7 +68,7 @@ def _file_name(raw: JsonObject) -> str:
     return ".".join(filter(None, (raw["kind"].lower(), group))) + _JSON
 
 
-def _write(path: Path, items: list[JsonObject]) -> None:
+def _write(path: Path, items: list[JsonObject], *, force: bool) -> None:
     content: JsonObject = {"apiVersion": "v1", "kind": "List", "items": items}
     if path.suffix in _YAML:
         # Without references, which other programs may not read.
@@ -74,9 +79,9 @@ def _write(path: Path, items: list[JsonObject]) -> None:
                 f'cannot save to "{path}": an object is nested too deeply for YAML; '
                 f"name a file with {_JSON}"
             ) from error
-        path.write_text(text, encoding="utf-8")
+        keeping.write(path, text, force=force)
         return
-    path.write_bytes(readable_json(content))
+    keeping.write(path, readable_json(content), force=force)
 
 
 class _Plain(yaml.CSafeDumper):

@@ -11,6 +11,7 @@ from kubestow.engine.extenders.post import PostResponse
 from kubestow.errors import ExtenderError
 from kubestow.recording.format import Posted
 from kubestow.recording.posts import checksum_of
+from kubestow.redaction import without_secrets
 
 
 class RecordedPosts:
@@ -35,7 +36,9 @@ class RecordedPosts:
         answers = self._answers[checksum_of(url, body)]
         if not answers:
             future.set_exception(
-                ExtenderError(f'Post "{url}": this request is not in the recording')
+                ExtenderError(
+                    f'Post "{without_secrets(url)}": this request is not in the recording'
+                )
             )
             return future
         answer = answers.popleft()

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import altair as alt
 import vl_convert
 
+from kubestow.files import keeping
 from kubestow.simulator.reports.series import (
     BUCKETS,
     Line,
@@ -96,9 +97,9 @@ def picture(drawings: Sequence[Drawing], title: str, note: str) -> Specification
 def draw(spec: Specification, path: Path) -> None:
     """Write a specification as a picture: SVG or PNG."""
     if path.suffix == ".svg":
-        path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
+        keeping.write(path, vl_convert.vegalite_to_svg(spec), force=True)
     else:
-        path.write_bytes(vl_convert.vegalite_to_png(spec, scale=_PNG_SCALE))
+        keeping.write(path, vl_convert.vegalite_to_png(spec, scale=_PNG_SCALE), force=True)
 
 
 CONFIG: Final[dict[str, Any]] = {

@@ -10,6 +10,7 @@ What can be found before a run is found by `check_reports`: after an hour of wor
 """
 
 import csv
+import io
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -18,9 +19,10 @@ from typing import Final
 import msgspec
 
 from kubestow.errors import InputError
+from kubestow.files import keeping
 from kubestow.simulator.reports.extra import require_extra
 from kubestow.simulator.reports.figures import Figures, figures_of
-from kubestow.simulator.reports.tables import Table, tables_of
+from kubestow.simulator.reports.tables import TABLE_NAMES, Table, tables_of
 from kubestow.simulator.results import RunResult
 
 # By suffix: the packages that it needs.
@@ -49,8 +51,9 @@ def report_of(result: RunResult) -> Report:
     return Report(**fields, figures=figures_of(result))
 
 
-def check_reports(paths: Iterable[Path], *, purpose: str = "--report") -> None:
-    """InputError if one of the reports could not be written."""
+def check_reports(paths: Iterable[Path], *, purpose: str = "--report", force: bool = False) -> None:
+    """InputError if one of the reports could not be written; files that exist are only replaced
+    if forced."""
     for path in paths:
         if path.suffix and path.suffix not in SUFFIXES:
             raise InputError(
@@ -66,11 +69,30 @@ def check_reports(paths: Iterable[Path], *, purpose: str = "--report") -> None:
             raise InputError(f'{purpose}: cannot write "{path}": it is {found}')
         if not os.access(folder, os.W_OK):
             raise InputError(f'{purpose}: cannot write "{path}": the folder is read-only')
+        if path.suffix:
+            for file in _files_of(path):
+                keeping.require_new(file, purpose, force=force)
+        elif path.is_dir() and any(path.iterdir()) and not force:
+            raise InputError(
+                f'{purpose}: the folder "{path}" is not empty, and nothing in it is overwritten; '
+                "name another, or add --force"
+            )
 
 
-def write_report(result: RunResult, path: Path) -> list[Path]:
+def _files_of(path: Path) -> list[Path]:
+    """The files that a name with a suffix stands for."""
+    if path.suffix not in _TABLES:
+        return [path]
+    return [_table_file(path, name) for name in TABLE_NAMES]
+
+
+def _table_file(path: Path, table: str) -> Path:
+    return path.with_suffix(f".{table}{path.suffix}")
+
+
+def write_report(result: RunResult, path: Path, *, force: bool = False) -> list[Path]:
     """Write the report that the name asks for; returns the files. Raises InputError."""
-    check_reports([path])
+    check_reports([path], force=force)
     report = report_of(result)
     try:
         return _written(report, path)
@@ -92,37 +114,45 @@ def _written(report: Report, path: Path) -> list[Path]:
             return _write_folder(report, path)
 
 
+def _keep(path: Path, content: str | bytes) -> None:
+    # What is there was found by `check_reports`, and is to be replaced.
+    keeping.write(path, content, force=True)
+
+
 def _write_html(report: Report, path: Path) -> Path:
     # Imported where they are used: these need packages that may be missing.
     from kubestow.simulator.reports.html import page_html
     from kubestow.simulator.reports.run_page import page_of
 
-    path.write_text(page_html(page_of(report, report.figures)), encoding="utf-8")
+    _keep(path, page_html(page_of(report, report.figures)))
     return path
 
 
 def _write_json(report: Report, path: Path) -> Path:
-    path.write_bytes(msgspec.json.encode(report) + b"\n")
+    _keep(path, msgspec.json.encode(report) + b"\n")
     return path
 
 
 def _write_tables(tables: Sequence[Table], path: Path) -> list[Path]:
     write = _write_csv if path.suffix == ".csv" else _write_parquet
-    return [write(table, path.with_suffix(f".{table.name}{path.suffix}")) for table in tables]
+    return [write(table, _table_file(path, table.name)) for table in tables]
 
 
 def _write_csv(table: Table, path: Path) -> Path:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([column.name for column in table.columns])
-        writer.writerows(zip(*(column.values for column in table.columns), strict=True))
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([column.name for column in table.columns])
+    writer.writerows(zip(*(column.values for column in table.columns), strict=True))
+    _keep(path, text.getvalue())
     return path
 
 
 def _write_parquet(table: Table, path: Path) -> Path:
     from kubestow.simulator.reports.frames import frame_of
 
-    frame_of(table).write_parquet(path)
+    file = io.BytesIO()
+    frame_of(table).write_parquet(file)
+    _keep(path, file.getvalue())
     return path
 
 
@@ -139,7 +169,7 @@ def _write_picture(report: Report, path: Path) -> Path:
 def _write_folder(report: Report, path: Path) -> list[Path]:
     from kubestow.simulator.reports.charts import draw, drawings_of, picture, thinning_note
 
-    path.mkdir(exist_ok=True)
+    path.mkdir(mode=keeping.FOLDER_MODE, exist_ok=True)
     tables = tables_of(report, report.figures)
     written = [_write_html(report, path / "report.html"), _write_json(report, path / "run.json")]
     for table in tables:

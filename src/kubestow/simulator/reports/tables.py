@@ -67,6 +67,10 @@ class Table(NamedTuple):
         return next(column for column in self.columns if column.name == name)
 
 
+# Of all tables, in their order.
+TABLE_NAMES: Final = ("pods", "nodes", "samples", "changes", "owners", "reasons", "resources")
+
+
 def tables_of(result: RunResult, figures: Figures) -> list[Table]:
     """All tables of a run; one that has no rows is there, too, with its columns."""
     return [

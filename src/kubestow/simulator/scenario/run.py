@@ -12,7 +12,6 @@ real time.
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from pathlib import Path
 from typing import Final, Protocol
 
 from kubestow import collector as garbage
@@ -89,7 +88,7 @@ def run_scenario(
     on_progress: OnProgress | None = None,
     stop: Callable[[], bool] | None = None,
     factory: type[SchedulerFactory] = SchedulerFactory,
-    record: Path | None = None,
+    record: RecordTo | None = None,
     variant: str = "",
     make_cluster: MakeCluster | None = None,
 ) -> RunResult:
@@ -131,7 +130,7 @@ class ScenarioRun:
         on_progress: OnProgress,
         stop: Callable[[], bool],
         factory: type[SchedulerFactory],
-        record: Path | None,
+        record: RecordTo | None,
         make_cluster: MakeCluster | None = None,
     ) -> None:
         self._scenario = scenario
@@ -170,7 +169,7 @@ class ScenarioRun:
             seed=seed,
             factory=factory,
             gates=gates,
-            record=None if record is None else RecordTo(record, "simulate"),
+            record=record,
             has_events=False,
         )
 

@@ -16,6 +16,7 @@ from kubestow.api.plain_types import plain
 from kubestow.api.yaml_text import yaml_nodes
 from kubestow.clock import NANOSECONDS
 from kubestow.errors import DecodeError, InputError
+from kubestow.files.reading import read_file
 
 T = TypeVar("T", bound=msgspec.Struct)
 FieldPath = Sequence[str | int]
@@ -40,7 +41,7 @@ class SourceText:
     @classmethod
     def of_file(cls, path: Path) -> Self:
         try:
-            return cls(str(path), path.read_bytes())
+            return cls(str(path), read_file(path))
         except OSError as error:
             raise InputError(f'cannot read "{path}": {error.strerror}') from error
 

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from kubestow.api.quantity import parse_quantity
 from kubestow.apiserver.writes.names import subdomain_problem
 from kubestow.errors import InputError
+from kubestow.files.reading import open_text
 from kubestow.simulator.scenario.source import near, parse_seconds
 
 _TIME_S_MAX: Final = 1e9
@@ -112,7 +113,7 @@ def csv_rows(
 ) -> Iterator[CsvRow]:
     """The lines of a file; `is_more` says of another column whether the file may have it."""
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with open_text(path) as file:
             lines = _lines(file, path)
             header = next(lines, _Line(1, [])).cells
             _check_header(path, header, required, optional, is_more)

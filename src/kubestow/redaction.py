@@ -1,0 +1,123 @@
+"""What must not be shown: passwords, tokens and private keys.
+
+A configuration is shown in logs, on pages and in files that are passed on. What is secret in it is
+replaced before. Names decide where only the author of a plugin knows what a value means; a value
+that looks like a secret is replaced under any name.
+
+Not here: which parts of objects are left out of files (`api.kept_parts`).
+"""
+
+import re
+from typing import Any, Final, cast
+
+REDACTED: Final = "--- REDACTED ---"
+# Inside of an address, which has to remain one.
+_IN_URL: Final = "REDACTED"
+
+_SECRET_NAMES: Final = (
+    "password", "passwd", "passphrase", "pwd", "secret", "credential", "token", "apikey",
+    "accesskey", "privatekey", "signingkey", "encryptionkey", "clientkey", "accountkey",
+    "sharedkey", "keydata", "authorization", "cookie", "bearer",
+)  # fmt: skip
+# A number under any other of these names counts something: `tokens: 5`.
+_NEVER_COUNTS: Final = ("password", "passwd", "passphrase", "pwd", "secret", "credential")
+# Where a secret is, or how it is used, is none.
+_LAST_WORDS: Final = frozenset(
+    (
+        "dir", "file", "files", "key", "kind", "mode", "name", "names", "namespace", "path", "ref",
+        "refs", "seconds", "ttl", "type", "url",
+    )
+)  # fmt: skip
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+# User and password end at the last @: a password may have an @ or a slash that should have been
+# escaped. Without a password an @ counts before the path only.
+_USER: Final = re.compile(
+    r"""://
+        (?: [^\s/?\#@"'<>:\[]{0,1024}:(?!\d*(?:[/?\#]|$))[^\s"'<>]{0,1024}
+          | [^\s/?\#"'<>]{0,1024}
+        ) @""",
+    re.VERBOSE,
+)
+_PARAMETER: Final = re.compile(r"""([?&;])([^\s=&?;"'<>]+)=([^\s&;\#"'<>]+)""")
+_PRIVATE_KEY: Final = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
+)
+_SCHEME: Final = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9+/=._~-]{6,}")
+_LINE: Final = re.compile(
+    r"""^([\s\-{]*["']?)([\w.-]+)(["']?\s*[:=]\s*)(\S.*)$""", re.MULTILINE | re.ASCII
+)
+
+
+def without_secrets(text: str) -> str:
+    """The text without passwords in addresses, private keys and values of Authorization headers."""
+    if "://" in text:
+        if "@" in text:
+            text = _USER.sub(f"://{_IN_URL}@", text)
+        text = _PARAMETER.sub(_parameter, text)
+    if "PRIVATE KEY-----" in text:
+        text = _PRIVATE_KEY.sub(REDACTED, text)
+    if "Bearer" in text or "Basic" in text:
+        text = _SCHEME.sub(rf"\1 {REDACTED}", text)
+    return text
+
+
+def without_secret_lines(text: str) -> str:
+    """The same of a text with a field in each line that could not be read as YAML or JSON."""
+
+    def line(found: re.Match[str]) -> str:
+        if not is_secret_name(found[2]):
+            return found[0]
+        return f"{found[1]}{found[2]}{found[3]}{REDACTED}"
+
+    return _LINE.sub(line, without_secrets(text))
+
+
+def redacted(value: Any) -> Any:
+    """A document without secrets; what has none is equal."""
+    return _redacted(value, is_secret=False)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a field of this name holds a secret: `password`, `apiKey`, `AUTH_TOKEN`."""
+    words = [word.lower() for word in _WORD.findall(name)]
+    together = "".join(words)
+    if not any(part in together for part in _SECRET_NAMES):
+        return False
+    if len(words) > 1 and words[-1] == "key":
+        return any(part in together for part in _SECRET_NAMES if part.endswith("key")) or (
+            "secret" in words
+        )
+    return len(words) < 2 or words[-1] not in _LAST_WORDS
+
+
+def _redacted(value: Any, *, is_secret: bool) -> Any:
+    if isinstance(value, str):
+        return REDACTED if is_secret and value else without_secrets(value)
+    if isinstance(value, dict):
+        fields = cast(dict[str, Any], value)
+        # A list of headers or variables: the one field has the name, the other the value.
+        is_named = isinstance(fields.get("name"), str) and is_secret_name(fields["name"])
+        return {
+            key: _redacted(
+                entry, is_secret=is_secret or is_secret_name(key) or (is_named and key == "value")
+            )
+            if not _is_secret_number(key, entry)
+            else REDACTED
+            for key, entry in fields.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_redacted(entry, is_secret=is_secret) for entry in cast(list[Any], value)]
+    return value
+
+
+def _is_secret_number(name: str, value: object) -> bool:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return is_secret_name(name) and any(part in name.lower() for part in _NEVER_COUNTS)
+
+
+def _parameter(found: re.Match[str]) -> str:
+    if not is_secret_name(found[2]):
+        return found[0]
+    return f"{found[1]}{found[2]}={_IN_URL}"
