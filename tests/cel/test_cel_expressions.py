@@ -1,5 +1,7 @@
 """Expressions from text to value: the language and its libraries (spec 08 B8)."""
 
+import math
+
 import pytest
 
 from kubestow.cel import CelError, CompileError, Environment, Value
@@ -185,6 +187,13 @@ def evaluate(expression: str, **variables: Value) -> Value:
         ("quantity('100m').isInteger()", False),
         ("quantity('5').asInteger() + 1", 6),
         ("quantity('1500m').asApproximateFloat()", 1.5),
+        ("quantity('0.3').asApproximateFloat() == 3.0 * 0.1", True),
+        ("quantity('2e3').asApproximateFloat()", 2000.0),
+        ("quantity('1e4000').asApproximateFloat()", math.inf),
+        ("quantity('-1e4000').asApproximateFloat()", -math.inf),
+        ("quantity('1e4000').add(quantity('1n')).asApproximateFloat()", math.inf),
+        (f"quantity('{'9' * 400}').asApproximateFloat()", math.inf),
+        ("quantity('1e-9').asApproximateFloat()", 1e-9),
         ("quantity('1').add(quantity('2')).sub(1).add(3) == quantity('5')", True),
         (
             "quantity('2').isGreaterThan(quantity('1')) && quantity('1').isLessThan(quantity('2'))",

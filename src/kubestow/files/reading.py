@@ -2,7 +2,7 @@
 
     size     no content is larger than the limit, packed or not; `--max-input` sets it
     ratio    without `--max-input`, what unpacks to more than `FREE_BYTES` may be `RATIO_MAX` times
-             as large as its file; manifests and recordings have a twentieth of that
+             as large as its file; manifests and recordings have a fourth of that
 
 Nothing is read or unpacked beyond the limit, so that memory stays below a small multiple of it.
 """
@@ -19,7 +19,7 @@ from kubestow.errors import InputError
 
 INPUT_BYTES: Final = 1 << 30  # without `--max-input`
 FREE_BYTES: Final = 64 << 20
-RATIO_MAX: Final = 400
+RATIO_MAX: Final = 100
 FLAG: Final = "--max-input"
 # Processes that are started, such as workers, have the limit from here.
 VARIABLE: Final = "KUBESTOW_MAX_INPUT"

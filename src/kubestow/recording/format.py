@@ -5,7 +5,7 @@ of it, which is what a scheduler can read: environment variables, commands and s
 what it only passes on (`kept`).
 """
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -19,6 +19,12 @@ SETTLED_TURNS: Final = 16
 # The origin of what `kubestow record` writes: changes only, of a cluster that another program
 # schedules.
 FOREIGN_ORIGIN: Final = "record"
+
+
+# A file may be damaged: what is out of these bounds cannot be recorded.
+Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -36,10 +42,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     format: int = FORMAT_VERSION
     program: str
     origin: str
-    started_ns: int
+    started_ns: Nanoseconds
     config: str
     gates: dict[str, bool]
-    start_index: int = 0
+    start_index: Count = 0
     chance: str
     leaves_to_chance: bool = False
 
@@ -47,7 +53,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class Put(msgspec.Struct, frozen=True, array_like=True, tag="+"):
     """An object was added or changed."""
 
-    at_ns: int
+    at_ns: Nanoseconds
     kind: str
     text: bytes
 
@@ -55,7 +61,7 @@ class Put(msgspec.Struct, frozen=True, array_like=True, tag="+"):
 class Removed(msgspec.Struct, frozen=True, array_like=True, tag="-"):
     """An object is gone. If its end was not seen, there is no text: the last known state counts."""
 
-    at_ns: int
+    at_ns: Nanoseconds
     kind: str
     namespace: str
     name: str
@@ -71,15 +77,15 @@ class RecordedAttempt(msgspec.Struct, frozen=True, array_like=True, tag="?"):
     totals      CRC-32 of the feasible rows and their total scores
     """
 
-    at_ns: int
+    at_ns: Nanoseconds
     pod: str
     uid: str
     node: str
     message: str
     nominated: str | None
     victims: tuple[str, ...]
-    evaluated: int
-    feasible: int
+    evaluated: Count
+    feasible: Count
     totals: int
 
 
@@ -89,7 +95,7 @@ class CycleBegan(msgspec.Struct, frozen=True, array_like=True, tag="!"):
     Its decision follows, after what happened while it waited. `pod` is namespace/name.
     """
 
-    at_ns: int
+    at_ns: Nanoseconds
     pod: str
     uid: str
 
@@ -98,7 +104,7 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True):
     """An `ApiError`; `cause` is that of an UnreachableError."""
 
     error: str
-    code: int
+    code: Int32
     reason: str
     message: str
     cause: str = ""
@@ -110,22 +116,22 @@ class Answer(msgspec.Struct, frozen=True, array_like=True, tag="="):
     Of several requests that are alike and under way, `position` of them were sent before this one.
     """
 
-    at_ns: int
+    at_ns: Nanoseconds
     request: str
     kind: str
     namespace: str
     name: str
     text: bytes
     refusal: Refusal | None
-    position: int = 0
+    position: Count = 0
 
 
 class Posted(msgspec.Struct, frozen=True, array_like=True, tag="~"):
     """An extender has answered. `request` is a CRC-32 of URL and body; `error` if none came."""
 
-    at_ns: int
+    at_ns: Nanoseconds
     request: int
-    code: int
+    code: Int32
     text: bytes
     error: str
 
@@ -133,8 +139,8 @@ class Posted(msgspec.Struct, frozen=True, array_like=True, tag="~"):
 class ClockSet(msgspec.Struct, frozen=True, array_like=True, tag="@"):
     """Wall-clock time is ahead of the time that has passed since the start, or behind it."""
 
-    at_ns: int
-    ahead_ns: int
+    at_ns: Nanoseconds
+    ahead_ns: Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
 
 
 class TurnsPassed(msgspec.Struct, frozen=True, array_like=True, tag="&"):
@@ -143,8 +149,8 @@ class TurnsPassed(msgspec.Struct, frozen=True, array_like=True, tag="&"):
     Between records of the same turn no task has gone on, except one whose request was answered.
     """
 
-    at_ns: int
-    count: int
+    at_ns: Nanoseconds
+    count: Annotated[int, msgspec.Meta(ge=0, le=SETTLED_TURNS)]
 
 
 Record = Put | Removed | CycleBegan | RecordedAttempt | Answer | Posted | ClockSet | TurnsPassed

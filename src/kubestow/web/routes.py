@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import msgspec
 from aiohttp import web
 
+from kubestow.api.decode import UNREADABLE
 from kubestow.api.meta import JsonObject
 from kubestow.errors import ApiError, InputError
 from kubestow.explain.explanation import Suggestion
@@ -267,5 +268,5 @@ async def _json_body(request: web.BaseRequest) -> JsonObject | web.StreamRespons
         return error_answer(413, f"the body is longer than {BODY_BYTES_MAX // 1024**2} MiB")
     try:
         return msgspec.json.decode(raw or b"{}", type=JsonObject)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         return error_answer(400, f"the body is no JSON object: {error}")

@@ -238,3 +238,83 @@ def test_a_file_that_cannot_be_put_in_order_is_reported(
     path.mkdir()
     file.remove()
     assert 'the context "kubestow" stays in' in caplog.text
+
+
+def killed(file: KubeconfigFile) -> None:
+    """As if its process had ended without `remove`."""
+    assert file._journal is not None
+    file._journal.release()
+
+
+@pytest.mark.parametrize("original", [OTHERS, None])
+def test_the_next_server_takes_out_what_a_killed_one_has_left(tmp_path: Path, original: str | None):
+    path = tmp_path / "mine [1]"
+    if original is not None:
+        path.write_text(original)
+        path.chmod(0o640)
+    for number in range(3):
+        first = KubeconfigFile(path)
+        first.add(config(url=f"https://127.0.0.1:{number}"))
+        killed(first)
+    second = KubeconfigFile(path)
+    assert second.add(config()) == "kubestow"
+    assert names(path) == (["kubestow"] if original is None else ["work", "kubestow"])
+    second.remove()
+    if original is None:
+        assert not path.exists()
+    else:
+        assert path.read_text() == original
+        assert mode(path) == 0o640
+    assert [one for one in tmp_path.iterdir() if one != path] == []
+
+
+def test_a_change_of_another_program_stays_when_a_killed_one_is_taken_out(tmp_path: Path):
+    path = tmp_path / "mine"
+    path.write_text(OTHERS)
+    first = KubeconfigFile(path)
+    first.add(config())
+    content = read(path)
+    content["contexts"].append({"name": "later", "context": {"cluster": "work", "user": "me"}})
+    path.write_text(yaml.safe_dump(content))
+    killed(first)
+    second = KubeconfigFile(path)
+    second.add(config(url="https://127.0.0.1:2"))
+    assert names(path) == ["work", "later", "kubestow"]
+    second.remove()
+    assert names(path) == ["work", "later"]
+    assert read(path)["current-context"] == "work"
+
+
+def test_servers_that_run_are_left_alone(tmp_path: Path):
+    path = tmp_path / "mine"
+    path.write_text(OTHERS)
+    first, second = KubeconfigFile(path), KubeconfigFile(path)
+    first.add(config(url="https://127.0.0.1:1"))
+    second.add(config(url="https://127.0.0.1:2", token="other"))
+    assert names(path) == ["work", "kubestow", "kubestow-2"]
+    second.remove()
+    first.remove()
+    assert path.read_text() == OTHERS
+
+
+def test_what_is_no_journal_changes_nothing(tmp_path: Path):
+    path = tmp_path / "mine"
+    path.write_text(OTHERS)
+    (tmp_path / ".mine.kubestow-1").write_text("{}")
+    (tmp_path / ".mine.kubestow-2").write_bytes(b"[" * 100_000)
+    (tmp_path / ".mine.kubestow-3").symlink_to("/etc/passwd")
+    file = KubeconfigFile(path)
+    file.add(config())
+    file.remove()
+    assert path.read_text() == OTHERS
+
+
+def test_what_is_kept_beside_the_file_is_for_its_owner_alone(tmp_path: Path):
+    path = tmp_path / "mine"
+    path.write_text(OTHERS)
+    file = KubeconfigFile(path)
+    file.add(config())
+    (journal,) = (one for one in tmp_path.iterdir() if one != path)
+    assert mode(journal) == 0o600
+    file.remove()
+    assert not journal.exists()

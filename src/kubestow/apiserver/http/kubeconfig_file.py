@@ -9,6 +9,9 @@ The file may belong to other clusters and other programs may write to it at any 
 replaced in one step (another file, then a rename), and at the end only what is still ours is taken
 out: the entries with our address and our token. YAML comments are not kept while our context is in
 the file; if no other program has written to it, they come back with the original content.
+
+What is needed for that is in a journal beside the file, so that the next server puts in order what
+one that was killed has left.
 """
 
 import logging
@@ -16,12 +19,13 @@ import os
 import stat
 import tempfile
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import yaml
 
 from kubestow.api.files import parse_document
 from kubestow.api.meta import JsonObject
+from kubestow.apiserver.http.kubeconfig_journal import AddedEntry, Journal
 from kubestow.cluster.documents import as_object, is_list, is_object, objects_in, value_at
 from kubestow.errors import DecodeError, InputError
 
@@ -33,28 +37,15 @@ _KNOWN_FIELDS: Final = frozenset((*_LISTS, "kind", "current-context"))
 _PRIVATE: Final = 0o600
 
 
-class _Entry(NamedTuple):
-    """What was added to the file."""
-
-    name: str
-    url: str
-    token: str
-    # The context that was current before.
-    previous: str
-
-
 class KubeconfigFile:
     """InputError if the path cannot be used; nothing is changed before `add`."""
 
     def __init__(self, path: Path) -> None:
         # The target of a link is replaced, not the link.
         self.path: Final = path.resolve()
-        self._original: bytes | None = None
-        self._mode = _PRIVATE
-        self._written = b""
-        self._entry: _Entry | None = None
         # Folders that were made for the file, the innermost first.
         self._folders: list[Path] = []
+        self._journal: Journal | None = None
         _require_writable(self.path)
         if (content := self._read()) is not None:
             self._parse(content)
@@ -62,70 +53,98 @@ class KubeconfigFile:
     @property
     def is_merged(self) -> bool:
         """Whether there are other entries in the file."""
-        return self._original is not None
+        return self._journal is not None and self._journal.added.original is not None
 
     def add(self, config: JsonObject) -> str:
         """Add the entries of a config with one context, and make it the current one.
 
         Returns the name of the context, which differs from the one given if that is taken.
         """
+        self._tidy_up()
         original = self._read()
         before = {} if original is None else self._parse(original)
         name = _free_name(config["current-context"], before)
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
-        entry = _Entry(
-            name=name,
-            url=cluster["server"],
-            token=user.get("token", ""),
-            previous=before.get("current-context") or "",
-        )
         merged: JsonObject = {"apiVersion": "v1", "kind": "Config", **before}
         merged["clusters"] = [*_named(before, "clusters"), {"name": name, "cluster": cluster}]
         merged["users"] = [*_named(before, "users"), {"name": name, "user": user}]
         context = {"cluster": name, "user": name}
         merged["contexts"] = [*_named(before, "contexts"), {"name": name, "context": context}]
         merged["current-context"] = name
-        if original is not None:
-            self._mode = stat.S_IMODE(self.path.stat().st_mode)
-        content = _dump(merged)
-        # The token is for this user only, also in a file that others could read.
-        self._replace(content, _PRIVATE)
-        self._original, self._written, self._entry = original, content, entry
+        added = AddedEntry(
+            name=name,
+            url=cluster["server"],
+            token=user.get("token", ""),
+            previous=before.get("current-context") or "",
+            original=original,
+            mode=_PRIVATE if original is None else stat.S_IMODE(self.path.stat().st_mode),
+            written=_dump(merged),
+        )
+        self._make_folders()
+        try:
+            journal = Journal.begin(self.path, added)
+        except OSError as error:
+            raise InputError(f'cannot write beside "{self.path}": {error.strerror}') from error
+        try:
+            # The token is for this user only, also in a file that others could read.
+            self._replace(added.written, _PRIVATE)
+        except InputError:
+            journal.end()
+            raise
+        self._journal = journal
         return name
 
     def remove(self) -> None:
         """Take out what `add` added, unless it is gone. Logs what prevents it."""
-        if self._entry is None:
-            return
-        try:
-            self._remove(self._entry)
-        except (OSError, InputError) as error:
-            logger.warning('the context "%s" stays in "%s": %s', self._entry.name, self.path, error)
-        self._entry = None
+        if self._journal is not None:
+            self._remove(self._journal)
+            self._journal = None
 
-    def _remove(self, entry: _Entry) -> None:
+    def _tidy_up(self) -> None:
+        """Take out what servers have added that were killed."""
+        for journal in Journal.abandoned(self.path):
+            if self._remove(journal):
+                logger.warning(
+                    'the context "%s" of a cluster that was killed is taken out of "%s"',
+                    journal.added.name,
+                    self.path,
+                )
+
+    def _remove(self, journal: Journal) -> bool:
+        added = journal.added
+        try:
+            self._take_out(added)
+        except (OSError, InputError) as error:
+            logger.warning('the context "%s" stays in "%s": %s', added.name, self.path, error)
+            journal.release()
+            return False
+        journal.end()
+        if not self.path.exists():
+            self._remove_folders()
+        return True
+
+    def _take_out(self, added: AddedEntry) -> None:
         content = self._read()
         if content is None:
             return
-        if content == self._written:
-            if self._original is None:
-                self._delete()
+        if content == added.written:
+            if added.original is None:
+                self.path.unlink()
             else:
-                self._replace(self._original, self._mode)
+                self._replace(added.original, added.mode)
             return
         # Another program has written to the file since.
-        left = _without(self._parse(content), entry)
+        left = _without(self._parse(content), added)
         if left is None:
             return
-        if self._original is None and not any(_named(left, field) for field in _LISTS):
-            self._delete()
+        if added.original is None and not any(_named(left, field) for field in _LISTS):
+            self.path.unlink()
         else:
-            self._replace(_dump(left), self._mode)
+            self._replace(_dump(left), added.mode)
 
     # --- The file -----------------------------------------------------------------------------
 
-    def _delete(self) -> None:
-        self.path.unlink()
+    def _remove_folders(self) -> None:
         for folder in self._folders:
             try:
                 folder.rmdir()
@@ -165,7 +184,6 @@ class KubeconfigFile:
 
     def _replace(self, content: bytes, mode: int) -> None:
         """Write the file in one step; its owner stays the same."""
-        self._make_folders()
         descriptor, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -222,7 +240,7 @@ def _free_name(wanted: str, config: JsonObject) -> str:
     return name
 
 
-def _without(config: JsonObject, entry: _Entry) -> JsonObject | None:
+def _without(config: JsonObject, entry: AddedEntry) -> JsonObject | None:
     """The config without our entries; None if it has none of them."""
 
     def is_ours(field: str, one: JsonObject) -> bool:

@@ -1,5 +1,6 @@
 """Kubernetes quantities."""
 
+import math
 import operator
 from typing import Final
 
@@ -41,7 +42,20 @@ def _as_integer(quantity: Quantity) -> int:
 
 
 def _as_float(quantity: Quantity) -> float:
-    return quantity.nano / _NANO
+    """The mantissa times a power of ten, both rounded, as upstream does: 0.3 gives 3 * 0.1. Numbers
+    beyond all floats are infinite."""
+    scale = quantity.small_scale
+    if scale is not None:
+        base = float(quantity.nano // 10 ** (9 + scale))
+        return base * _power_of_ten(scale) if scale else base
+    try:
+        return quantity.nano / _NANO
+    except OverflowError:
+        return math.copysign(math.inf, _sign(quantity))
+
+
+def _power_of_ten(exponent: int) -> float:
+    return float(f"1e{exponent}")  # infinite if it is too large
 
 
 def _minus(quantity: Quantity) -> Quantity:

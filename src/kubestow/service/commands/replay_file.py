@@ -12,8 +12,9 @@ from kubestow.clock import SystemClock
 from kubestow.config.decoding import decode_config
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.config.validation import check_config
 from kubestow.engine.profiles import Registry
-from kubestow.errors import ConfigError, InputError
+from kubestow.errors import ConfigError, DecodeError, InputError
 from kubestow.explain.difference import AttemptView
 from kubestow.plugins.loading import UnnamedPluginError, load_named_plugins
 from kubestow.recording.file import RecordingReader
@@ -54,6 +55,20 @@ def replay_and_print(
     """Replay and print; the exit code. `plugins` are those that the recording may use."""
     reader = RecordingReader(path)
     setup = replay_setup(reader, config_file, plugins)
+    try:
+        return _replay_and_print(reader, setup, plugins, show=show, output=output)
+    except DecodeError as error:
+        raise InputError(f"{path} is damaged: {error}") from error
+
+
+def _replay_and_print(
+    reader: RecordingReader,
+    setup: ReplaySetup,
+    plugins: Sequence[str],
+    *,
+    show: int,
+    output: DataFormat,
+) -> int:
     if reader.header.origin == FOREIGN_ORIGIN:
         with _without_logs():
             agreement = _compare(reader, setup, explained=show)
@@ -88,6 +103,7 @@ def replay_setup(
             loaded = load_scheduler_config(config_file)
         else:
             recorded = decode_config(reader.header.config.encode(), gates)
+            check_config(recorded, gates)
             loaded = load_named_plugins(_unconnected(recorded, reader), plugins)
     except UnnamedPluginError as error:
         raise InputError(

@@ -20,13 +20,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
+from kubestow.api.decode import decode_json, to_document
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.clock import NANOSECONDS
 from kubestow.cluster.documents import as_object, objects_in, value_at
 from kubestow.cluster.resources import default_resources
+from kubestow.errors import DecodeError, InputError
 from kubestow.recording.file import RecordingReader
 from kubestow.recording.format import Put, Record, RecordedAttempt, Removed, kind_of
 from kubestow.simulator.comparison.task import RecordedChange, RecordedRun
@@ -53,8 +53,11 @@ def read_recording(path: Path) -> RecordedRun:
     """What happened from outside; InputError if this is no recording or a damaged one."""
     reader = RecordingReader(path)
     reading = _Reading(_end_of_lists(reader))
-    for record in reader:
-        reading.follow(record)
+    try:
+        for record in reader:
+            reading.follow(record)
+    except DecodeError as error:
+        raise InputError(f"{path} is damaged: {error}") from error
     started = datetime.fromtimestamp(reader.header.started_ns // NANOSECONDS, UTC)
     return RecordedRun(
         start=started.isoformat(),
@@ -258,10 +261,12 @@ def _document(kind: str, text: bytes) -> JsonObject | None:
     if cls is None:
         return None
     resource = _RESOURCES.of_type(cls)
-    fields: JsonObject = msgspec.json.decode(text)
-    metadata: JsonObject = as_object(fields.get("metadata"))
+    fields = to_document(decode_json(cls, text))
+    metadata: JsonObject = fields.setdefault("metadata", {})
     metadata.pop("resourceVersion", None)
-    return {"apiVersion": resource.api_version, "kind": resource.kind, **fields}
+    if not metadata.get("name"):
+        raise DecodeError(f"it has a {kind} without a name")
+    return {**fields, "apiVersion": resource.api_version, "kind": resource.kind}
 
 
 def _key(document: JsonObject) -> _Key:

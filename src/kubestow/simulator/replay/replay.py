@@ -32,7 +32,7 @@ from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.engine.profiles import Registry
 from kubestow.engine.watching import ClusterWatcher
-from kubestow.errors import CacheCorruptedError
+from kubestow.errors import CacheCorruptedError, InputError
 from kubestow.framework.handle import NoEvents
 from kubestow.framework.status import Code, Status
 from kubestow.queue import QueuedPod
@@ -137,8 +137,7 @@ class Replay:
         self.client = ReplayClient(objects, answers.requests, answers_all=is_other)
         # The scheduler's own list: what is added is called with the next decision.
         self.listeners: list[DecisionListener] = [self._decided]
-        rng = np.random.default_rng(0)
-        rng.bit_generator.state = json.loads(header.chance)
+        rng = _generator(header)
         scheduler = FollowingFactory(
             config=config,
             client=self.client,
@@ -361,6 +360,18 @@ class Replay:
             replayed_node="" if replayed is None else replayed.node,
         )
         self.report.note(difference)
+
+
+def _generator(header: Header) -> np.random.Generator:
+    """In the state that it had."""
+    rng = np.random.default_rng(0)
+    try:
+        rng.bit_generator.state = json.loads(header.chance)
+    except (LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
+        raise InputError(
+            "the recording is damaged: its header has no state of a random generator"
+        ) from error
+    return rng
 
 
 def _as_recorded(decision: Decision, recorded: RecordedAttempt) -> Decision:

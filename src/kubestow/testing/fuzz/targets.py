@@ -3,13 +3,17 @@
 # pyright: basic
 # Inputs are values of any type, on purpose.
 
+import json
+import struct
 import tempfile
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import numpy as np
 import yaml
 from hypothesis import strategies as st
 
@@ -50,10 +54,27 @@ from kubestow.engine.extenders.codec import (
     decode_prioritize_answer,
 )
 from kubestow.errors import KubestowError
+from kubestow.recording.file import MAGIC, RecordingReader
+from kubestow.recording.format import (
+    Answer,
+    ClockSet,
+    CycleBegan,
+    Header,
+    Posted,
+    Put,
+    RecordedAttempt,
+    Refusal,
+    Removed,
+    TurnsPassed,
+)
+from kubestow.service.commands.replay_file import replay_setup
 from kubestow.service.options import parse_options
+from kubestow.simulator.comparison.recorded import read_recording
 from kubestow.simulator.conformance.recording import load_recording
+from kubestow.simulator.replay.replay import RecordedAnswers, Replay
 from kubestow.simulator.traces.openb import openb_scenario
 from kubestow.simulator.traces.plain import plain_scenario
+from kubestow.simulator.virtual_time import run_in_virtual_time
 from kubestow.testing.clock import ManualClock
 from kubestow.testing.fuzz.documents import DEPLOYMENT, EXAMPLES, NODE, POD, changed
 from kubestow.testing.fuzz.texts import damaged, damaged_bytes, json_values
@@ -149,6 +170,58 @@ _RECORDING: Final = (
     b'{"upstream": "v1.36.4", "family": "f", "scenarios": [{"name": "x", "family": "f",'
     b' "objects": {}, "incoming": [], "expected": [], "gates": {}}]}'
 )
+_POD_TEXT: Final = msgspec.json.encode(POD)
+_NODE_TEXT: Final = msgspec.json.encode(NODE)
+_HEADER: Final = msgspec.json.encode(
+    Header(
+        program="1",
+        origin="simulate",
+        started_ns=1,
+        config=_CONFIG.replace(b"extenders", b"#").decode(),
+        gates={"GenericWorkload": False},
+        chance=json.dumps(np.random.default_rng(0).bit_generator.state),
+    )
+)
+_RECORDS: Final = msgspec.msgpack.encode(
+    [
+        TurnsPassed(0, 16),
+        Put(1, "Node", _NODE_TEXT),
+        Put(1, "Pod", _POD_TEXT),
+        TurnsPassed(2, 3),
+        ClockSet(3, 5),
+        RecordedAttempt(4, "default/web-1", "u", "n1", "", None, ("a/b",), 1, 1, 7),
+        CycleBegan(4, "default/web-1", "u"),
+        Answer(5, "bind", "Pod", "default", "web-1", b"", Refusal("GoneError", 410, "r", "m")),
+        Answer(5, "patch", "Pod", "default", "web-1", _POD_TEXT, None, 1),
+        Posted(6, 5, 200, b"{}", ""),
+        Removed(7, "Node", "", "n1", _NODE_TEXT),
+        Removed(8, "Pod", "default", "web-1", b""),
+    ]
+)
+
+
+def _recording_file(header: bytes, records: bytes) -> bytes:
+    blocks = [MAGIC]
+    for content in (header, records):
+        payload = zlib.compress(content)
+        blocks += (struct.pack("<II", len(payload), zlib.crc32(payload)), payload)
+    return b"".join(blocks)
+
+
+def _replay(path: Path) -> None:
+    with suppress(KubestowError):
+        read_recording(path)
+    reader = RecordingReader(path)
+    setup = replay_setup(reader, None)
+
+    async def run() -> None:
+        answers = RecordedAnswers.of(reader)
+        replay = Replay(reader.header, setup.config, setup.gates, setup.registry, answers)
+        await replay.run(reader)
+
+    run_in_virtual_time(run())
+
+
 _PLAIN_TRACE: Final = (
     b"name,namespace,at,duration,cpu,memory,gpu,priority,count\nweb,shop,1m,2h,500m,1Gi,1,-5,2\n"
 )
@@ -316,6 +389,21 @@ TARGETS: Final = (
     Target("configuration", damaged_bytes(_CONFIG), decode_config),
     Target("kubeconfig", damaged_bytes(_KUBECONFIG), _from_file(_kubeconfig, "")),
     Target("recording", damaged_bytes(_RECORDING), _from_file(load_recording, ".json")),
+    Target(
+        "file of a run",
+        damaged_bytes(_recording_file(_HEADER, _RECORDS)),
+        _from_file(_replay, ".rec"),
+    ),
+    Target(
+        "header of a run",
+        damaged_bytes(_HEADER).map(lambda header: _recording_file(header, _RECORDS)),
+        _from_file(_replay, ".rec"),
+    ),
+    Target(
+        "records of a run",
+        damaged_bytes(_RECORDS).map(lambda records: _recording_file(_HEADER, records)),
+        _from_file(_replay, ".rec"),
+    ),
     Target(
         "trace, CSV",
         damaged_bytes(_PLAIN_TRACE),
