@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import msgspec
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,6 +48,7 @@ from kubestow.config.profile import (
 from kubestow.config.scalars import Duration
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import config_document, configz_document, write_config
+from kubestow.errors import ConfigError
 
 # The beginning and the end of the defaults; the tests below check the rest.
 DEFAULT_TOP = """\
@@ -353,9 +355,84 @@ def as_it_runs(config: SchedulerConfig) -> SchedulerConfig:
 
 @given(configs)
 def test_a_written_configuration_decodes_to_the_same(config: SchedulerConfig) -> None:
-    text = write_config(config)
+    text = write_config(config, has_secrets=True)
     assert as_it_runs(decode_config(text.encode())) == as_it_runs(config)
-    assert write_config(decode_config(text.encode())) == text
+    assert write_config(decode_config(text.encode()), has_secrets=True) == text
+
+
+SECRETS = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins: {score: {enabled: [{name: Own}]}}
+  pluginConfig:
+  - name: Own
+    args:
+      password: hunter2
+      endpoint: "https://me:hunter2@metrics/api?token=hunter2&top=3"
+      headers: [{name: Authorization, value: hunter2}, {name: Accept, value: text/plain}]
+      weight: 5
+  - name: PodTopologySpread
+    args:
+      defaultingType: List
+      defaultConstraints:
+      - {maxSkew: 1, topologyKey: example.com/token, whenUnsatisfiable: ScheduleAnyway}
+extenders:
+- urlPrefix: https://me:hunter2@extender:8443/scheduler
+  filterVerb: filter
+  tlsConfig: {keyData: aHVudGVyMg==, certData: Y2VydA==, serverName: extender}
+"""
+
+
+def test_secrets_are_not_shown() -> None:
+    config = decode_config(SECRETS.encode())
+    shown = (write_config(config), json.dumps(configz_document(config)))
+    for text in shown:
+        assert "hunter2" not in text
+        assert "aHVudGVyMg" not in text
+    document = config_document(config)
+    (extender,) = document["extenders"]
+    assert extender["urlPrefix"] == "https://REDACTED@extender:8443/scheduler"
+    assert extender["tlsConfig"] == {
+        "keyData": "--- REDACTED ---",
+        "certData": "Y2VydA==",
+        "serverName": "extender",
+    }
+    args = {entry["name"]: entry["args"] for entry in document["profiles"][0]["pluginConfig"]}
+    assert args["Own"]["endpoint"] == "https://REDACTED@metrics/api?token=REDACTED&top=3"
+    assert args["Own"]["weight"] == 5
+    assert args["Own"]["headers"][1] == {"name": "Accept", "value": "text/plain"}
+    # Arguments of built-in plugins stay as they are.
+    assert args["PodTopologySpread"]["defaultConstraints"][0]["topologyKey"] == "example.com/token"
+
+
+def test_a_file_that_is_used_has_its_secrets() -> None:
+    config = decode_config(SECRETS.encode())
+    text = write_config(config, has_secrets=True)
+    assert as_it_runs(decode_config(text.encode())) == as_it_runs(config)
+
+
+def test_what_is_shown_is_no_configuration_to_use() -> None:
+    text = write_config(decode_config(SECRETS.encode()))
+    with pytest.raises(ConfigError, match=r'tlsConfig.keyData is "--- REDACTED ---"'):
+        decode_config(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("extenders: [{tlsConfig: {keyData: 'hunter2!'}}]", "keyData"),
+        ("extenders: [{urlPrefix: ['https://a:hunter2@b']}]", "urlPrefix"),
+        ("kind: ''\nextenders:\n- urlPrefix: https://a:hunter2@b", "Kind"),
+        ("kind: ''\nextenders:\n- tlsConfig:\n    keyData: hunter2", "Kind"),
+    ],
+)
+def test_errors_quote_no_secret(text: str, message: str) -> None:
+    head = "" if "kind" in text else "kind: KubeSchedulerConfiguration\n"
+    raw = f"apiVersion: kubescheduler.config.k8s.io/v1\n{head}{text}\n".encode()
+    with pytest.raises(ConfigError, match=message) as refused:
+        decode_config(raw)
+    assert "hunter2" not in str(refused.value)
 
 
 @given(configs)

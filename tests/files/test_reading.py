@@ -112,7 +112,7 @@ def test_what_is_asked_for_unpacks_at_any_ratio() -> None:
 def test_a_large_file_may_unpack_to_more_than_a_small_one() -> None:
     allowed = reading.unpacked_bytes_max
     assert allowed(1) == reading.FREE_BYTES
-    assert allowed(1 << 20) == reading.RATIO_MAX << 20
+    assert allowed(1 << 20) == reading.RATIO << 20
     assert allowed(1 << 30) == reading.INPUT_BYTES
 
 

@@ -1,14 +1,18 @@
 """The file of a recording: whole, cut off, damaged."""
 
 import logging
+import struct
+import zlib
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kubestow.errors import InputError
 from kubestow.recording import file
 from kubestow.recording.file import MAGIC, RecordingReader, RecordingWriter
 from kubestow.recording.format import Header, Put, Record, RecordedAttempt
+from kubestow.recording.recording import RecordTo
 
 HEADER = Header(program="1.0", origin="run", started_ns=5, config="", gates={}, chance="{}")
 
@@ -52,6 +56,79 @@ def test_many_records_are_written_in_blocks(
         writer.records.append(record(number))
     writer.close()
     assert list(RecordingReader(path)) == [record(number) for number in range(100)]
+
+
+def framed(*contents: bytes) -> bytes:
+    blocks = [MAGIC]
+    for content in contents:
+        packed = zlib.compress(content)
+        blocks += (struct.pack("<II", len(packed), zlib.crc32(packed)), packed)
+    return b"".join(blocks)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param(b'{"a":' + b"[" * 100_000, id="deep"),
+        pytest.param(b'{"program":"\xff"}', id="no-utf8"),
+        pytest.param(b"{}", id="empty"),
+        pytest.param(msgspec.json.encode(HEADER).replace(b"5", b"-5"), id="time"),
+    ],
+)
+def test_a_damaged_header_is_named_in_one_line(tmp_path: Path, header: bytes) -> None:
+    path = tmp_path / "r"
+    path.write_bytes(framed(header))
+    with pytest.raises(InputError, match=r"^\S+/r is damaged: the block at byte 19: .+$"):
+        RecordingReader(path)
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        pytest.param(b"\x91" * 100_000, id="deep"),
+        pytest.param(b"\x91\x94\xa1+\x00\xa1\xff\xc4\x00", id="no-utf8"),
+        pytest.param(msgspec.msgpack.encode([["&", 0, 10**9]]), id="turns"),
+        pytest.param(msgspec.msgpack.encode([["&", 2**63, 1]]), id="time"),
+        pytest.param(b"\x90" + bytes(9 << 20), id="many-records"),
+    ],
+)
+def test_damaged_records_are_named_in_one_line(tmp_path: Path, records: bytes) -> None:
+    path = tmp_path / "r"
+    path.write_bytes(framed(msgspec.json.encode(HEADER), records))
+    with pytest.raises(InputError, match=r"^\S+/r is damaged: the block at byte \d+: .+$"):
+        list(RecordingReader(path))
+
+
+def test_a_small_recording_does_not_unpack_to_much(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    header = msgspec.json.encode(HEADER)
+    path.write_bytes(framed(header, bytes(70 << 20)))
+    with pytest.raises(InputError, match="unpacks to more than the limit"):
+        list(RecordingReader(path))
+    # Nor do many blocks together.
+    records = msgspec.msgpack.encode([Put(0, "Pod", bytes(7 << 20))])
+    path.write_bytes(framed(header, *[records] * 20))
+    with pytest.raises(InputError, match="unpacks to more than the limit"):
+        list(RecordingReader(path))
+
+
+def test_another_file_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    path.write_text("mine")
+    with pytest.raises(InputError, match="exists and is not overwritten"):
+        RecordingWriter(path, HEADER)
+    assert path.read_text() == "mine"
+    RecordingWriter(path, HEADER, force=True).close()
+    assert RecordingReader(path).header == HEADER
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_both_files_of_a_recording_have_to_be_free(tmp_path: Path) -> None:
+    (tmp_path / "r.1").write_text("mine")
+    RecordTo(tmp_path / "r", "run").check()
+    with pytest.raises(InputError, match=r"r\.1.* exists"):
+        RecordTo(tmp_path / "r", "run", 5).check()
+    RecordTo(tmp_path / "r", "run", 5, force=True).check()
 
 
 def test_a_recording_that_is_cut_off_is_read_up_to_the_cut(tmp_path: Path) -> None:

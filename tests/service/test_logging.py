@@ -39,6 +39,19 @@ def test_text_has_header_quoted_message_and_fields() -> None:
     )
 
 
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_passwords_in_addresses_are_not_printed(format: str) -> None:
+    stream = lines_of(LogSettings(format=format))
+    fail(LOG, "failed", ValueError("https://me:hunter2@host"), url="http://me:hunter2@host/a")
+    LOG.warning("plain %s", "https://hunter2@host")
+    try:
+        raise ValueError("https://me:hunter2@host")
+    except ValueError:
+        LOG.exception("traceback")
+    assert stream.getvalue().count("REDACTED@host") == 5
+    assert "hunter2" not in stream.getvalue()
+
+
 def test_plain_lines_are_not_quoted() -> None:
     stream = lines_of(LogSettings())
     LOG.info('FLAG: --v="%d"', 2)

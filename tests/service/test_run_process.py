@@ -348,6 +348,46 @@ def test_the_configuration_can_be_written(tmp_path: Path) -> None:
     run(main)
 
 
+def test_secrets_of_the_configuration_are_not_logged(tmp_path: Path) -> None:
+    config, path = tmp_path / "config.yaml", tmp_path / "written.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "extenders:\n- urlPrefix: http://me:hunter2@127.0.0.1:1\n  filterVerb: filter\n"
+        "  tlsConfig: {insecure: true, keyData: aHVudGVyMg==}\n"
+    )
+
+    async def main() -> None:
+        flags = (f"--config={config}", "--master=http://me:hunter2@127.0.0.1:1", "--secure-port=0")
+        scheduler = await start_scheduler(*flags, f"--write-config-to={path}", "-v=6")
+        assert await scheduler.exit_code() == 0
+        assert "Using component config" in scheduler.log
+        assert "FLAG: --master" in scheduler.log
+        assert "--- REDACTED ---" in scheduler.log
+        for secret in ("hunter2", "aHVudGVyMg"):
+            assert secret not in scheduler.log
+            # The file is for a scheduler.
+            assert secret in path.read_text()
+        assert path.stat().st_mode & 0o777 == 0o600
+
+    run(main)
+
+
+@pytest.mark.parametrize("flag", ["--write-config-to", "--record"])
+def test_an_existing_file_is_not_overwritten(flag: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine"
+    path.write_text("precious")
+
+    async def main() -> None:
+        flags = ("--master=http://127.0.0.1:1", "--secure-port=0", f"{flag}={path}")
+        scheduler = await start_scheduler(*flags)
+        assert await scheduler.exit_code() == 1
+        assert f'{flag}: "{path}" exists and is not overwritten' in scheduler.log
+        assert "Traceback" not in scheduler.log
+        assert path.read_text() == "precious"
+
+    run(main)
+
+
 def test_a_server_that_comes_late_is_waited_for(tmp_path: Path) -> None:
     async def main() -> None:
         port = free_port()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -144,10 +145,33 @@ def test_the_printed_address_is_exchanged_for_a_cookie():
             assert answer.status == 200
             cookie = answer.headers["Set-Cookie"]
             assert f"kubestow-page-{page.page.port}={page.page.token}" in cookie
-            for part in ("HttpOnly", "SameSite=Strict", "Path=/page/"):
+            for part in ("HttpOnly", "SameSite=Strict"):
                 assert part in cookie
             assert page.page.token not in answer.body.decode()
-            assert (await page.ask("/page/state", token="")).status == 200
+            # Browsers send a cookie to all ports of a host: no other server has this path.
+            (folder,) = re.findall('href="(.*?)"', answer.body.decode())
+            assert re.fullmatch(rf"{page.page.port}-[\w-]{{16}}/", folder)
+            assert f"Path=/page/{folder}" in cookie
+            assert (await page.ask(f"/page/{folder}state", token="")).status == 200
+            assert (
+                (await page.ask(f"/page/{folder}", token=""))
+                .headers["Content-Type"]
+                .startswith("text/html")
+            )
+            assert (await page.ask("/page/state", token="")).status == 401
+            assert (await page.ask(f"/page/{folder}../state", token="")).status != 200
+
+    run(main)
+
+
+def test_two_pages_have_two_paths():
+    async def main() -> None:
+        async with site() as one, site() as other:
+            paths: set[str] = set()
+            for page in (one, other):
+                answer = await page.ask(page.page.address.removeprefix(page.base), token="")
+                paths.update(re.findall("Path=[^;]*", answer.headers["Set-Cookie"]))
+            assert len(paths) == 2
 
     run(main)
 
@@ -520,6 +544,17 @@ def test_an_action_is_performed_and_its_errors_are_answered(monkeypatch: pytest.
             assert (await page.act("echo", b"[1]")).status == 400
             assert (await page.act("echo", b"{")).status == 400
             assert (await page.act("echo", b" " * 101)).status == 413
+
+    run(main)
+
+
+def test_bodies_that_no_parser_reads_are_refused():
+    async def main() -> None:
+        async with site() as page:
+            for body in (b'{"text":' + b"[" * 100_000, b'{"text":"\xff"}'):
+                answer = await page.act("echo", body)
+                assert answer.status == 400
+                assert answer.error["message"].startswith("the body is no JSON object")
 
     run(main)
 

@@ -1,7 +1,7 @@
 """The content of files, up to a limit: a file is not trusted, and a small one may unpack to much.
 
     size     no content is larger than the limit, packed or not; `--max-input` sets it
-    ratio    without `--max-input`, what unpacks to more than `FREE_BYTES` may be `RATIO_MAX` times
+    ratio    without `--max-input`, what unpacks to more than `FREE_BYTES` may be `RATIO` times
              as large as its file; manifests and recordings have a fourth of that
 
 Nothing is read or unpacked beyond the limit, so that memory stays below a small multiple of it.
@@ -19,7 +19,7 @@ from kubestow.errors import InputError
 
 INPUT_BYTES: Final = 1 << 30  # without `--max-input`
 FREE_BYTES: Final = 64 << 20
-RATIO_MAX: Final = 100
+RATIO: Final = 100
 FLAG: Final = "--max-input"
 # Processes that are started, such as workers, have the limit from here.
 VARIABLE: Final = "KUBESTOW_MAX_INPUT"
@@ -63,7 +63,7 @@ def unpacked_bytes_max(packed_bytes: int) -> int:
     """What a file of this size may unpack to."""
     if os.environ.get(VARIABLE):
         return input_bytes_max()
-    return min(INPUT_BYTES, max(FREE_BYTES, packed_bytes * RATIO_MAX))
+    return min(INPUT_BYTES, max(FREE_BYTES, packed_bytes * RATIO))
 
 
 def _bytes_of(size: str, name: str) -> int:
@@ -180,7 +180,7 @@ class Unpacker:
         """`read_bytes` are those of the file up to the end of this piece. Raises as `unpack`."""
         limit = input_bytes_max()
         if not os.environ.get(VARIABLE):
-            limit = min(limit, max(FREE_BYTES, read_bytes * RATIO_MAX) - self._unpacked_bytes)
+            limit = min(limit, max(FREE_BYTES, read_bytes * RATIO) - self._unpacked_bytes)
         content = unpack(piece, self._name, max(limit, 0))
         self._unpacked_bytes += len(content)
         return content

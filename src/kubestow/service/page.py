@@ -4,9 +4,14 @@ main thread     PacedLoop or a usual one   scheduler, controllers, kubelets
 page thread     a usual loop               the port, batches, readers
 """
 
+import atexit
+import shutil
+import tempfile
 import webbrowser
 from collections.abc import AsyncGenerator, Callable, MutableSequence
 from contextlib import asynccontextmanager
+from html import escape
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,6 +22,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.scheduler import Scheduler
 from kubestow.explain.history import AttemptHistory
+from kubestow.files import keeping
 from kubestow.service.control_loop import LoopThread
 from kubestow.service.metrics.catalogue import SchedulerCatalogue
 from kubestow.service.metrics.recorders import SchedulerRecorder
@@ -111,9 +117,28 @@ def page_metrics(gates: FeatureGates) -> SchedulerRecorder:
     return SchedulerRecorder(catalogue, SystemClock(), np.random.default_rng(0), sampled_share=1.0)
 
 
+_OPENING: Final = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>kubestow</title>
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={address}"></head>
+<body><p><a href="{address}">Open the page</a></p></body>
+</html>
+"""
+
+
 def open_browser(address: str) -> bool:
-    """Open the address in the user's browser; False if there is none."""
+    """Open the address in the user's browser; False if there is none.
+
+    All users of a machine see the arguments of a browser that is started, and the address has a
+    token. So the browser is given a file that only this user can read, which leads to the address.
+    It is deleted at the end of the process.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="kubestow-page-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    file = folder / "open.html"
+    keeping.write(file, _OPENING.format(address=escape(address)))
     try:
-        return webbrowser.open(address)
+        return webbrowser.open(file.as_uri())
     except webbrowser.Error:
         return False

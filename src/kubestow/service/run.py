@@ -38,7 +38,7 @@ from kubestow.engine.edition import TODAY, Edition
 from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.watching import ClusterWatcher
-from kubestow.errors import CacheCorruptedError, ConfigError
+from kubestow.errors import CacheCorruptedError, ConfigError, InputError
 from kubestow.explain.history import AttemptHistory
 from kubestow.explain.running import RunningPod, find_running
 from kubestow.files import keeping
@@ -363,8 +363,13 @@ class SchedulerProcess(ServiceProcess):
         if options.record and edition is not TODAY:
             raise ConfigError("--record needs the scheduler of today: leave out --compatibility")
         if options.record:
+            to = RecordTo(Path(options.record), "run", options.record_bytes_max, options.force)
+            try:
+                to.check()
+            except InputError as error:
+                raise ConfigError(str(error)) from error
             self.recording = RunRecording(
-                RecordTo(Path(options.record), "run", options.record_bytes_max, options.force),
+                to,
                 clock,
                 self.config,
                 options.gates,

@@ -5,7 +5,8 @@ loopback port. So:
 
     token     each start has another one; it comes in the printed address, is exchanged for a
               cookie at once and is in no address after that
-    cookie    HttpOnly and SameSite=Strict: no script reads it, and no other site sends it
+    cookie    HttpOnly and SameSite=Strict: no script reads it, and no other site sends it. Browsers
+              send cookies to all ports of a host, so it is for a path that no other server has
     Host      has to be this port: a name that an attacker's DNS server points here is another one
     Origin    of a request that changes something has to be this page
 """
@@ -40,6 +41,8 @@ class LocalPage:
         self.port: Final[int] = self._socket.getsockname()[1]
         self._hosts = frozenset(f"{name}:{self.port}" for name in (LOOPBACK, "localhost"))
         self._cookie = f"kubestow-page-{self.port}"
+        # Where browsers find the page, below the printed address.
+        self._folder = f"{self.port}-{secrets.token_urlsafe(12)}/"
         self._server = HttpPort(self._handle, self._socket, connections_max=CONNECTIONS_MAX)
 
     @property
@@ -67,11 +70,13 @@ class LocalPage:
             return error_answer(404, f'there is no "{request.path}", only {PREFIX}')
         if request.path == PREFIX and request.method == "GET" and "token" in request.query:
             return self._enter(request.query["token"])
+        own = PREFIX + self._folder
+        prefix = own if request.path.startswith(own) else PREFIX
         if not self._is_known(request):
-            if request.path == PREFIX:
+            if request.path == prefix:
                 return sign_in_page("Open the address that kubestow has printed.", has_form=False)
             return error_answer(401, "open the page with the address that kubestow has printed")
-        return await self._routes.handle(request)
+        return await self._routes.handle(request, prefix)
 
     def _refusal(self, request: web.BaseRequest) -> web.StreamResponse | None:
         host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
@@ -90,7 +95,9 @@ class LocalPage:
             return sign_in_page(
                 "The address has an old token. Open the one printed last.", has_form=False
             )
-        return entered_page(cookie_value(self._cookie, token, is_secure=False))
+        path = PREFIX + self._folder
+        cookie = cookie_value(self._cookie, token, path=path, is_secure=False)
+        return entered_page(cookie, self._folder)
 
     def _is_known(self, request: web.BaseRequest) -> bool:
         scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")

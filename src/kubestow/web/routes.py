@@ -88,9 +88,9 @@ class PageRoutes:
         self._suggest = suggest
         self._actions = actions
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request whose path begins with `PREFIX`."""
-        parts = [unquote(part) for part in request.rel_url.raw_path[len(PREFIX) :].split("/")]
+    async def handle(self, request: web.BaseRequest, prefix: str = PREFIX) -> web.StreamResponse:
+        """Answer a request whose path begins with the prefix."""
+        parts = [unquote(part) for part in request.rel_url.raw_path[len(prefix) :].split("/")]
         if parts[0] == "actions":
             return await self._act(request, parts[1:])
         if request.method not in ("GET", "HEAD"):

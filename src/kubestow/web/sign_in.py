@@ -8,8 +8,6 @@ from aiohttp import web
 
 from kubestow.web.responses import NOT_KEPT
 
-# A browser session: closing the browser ends it.
-_PATH: Final = "/page/"
 _HTML: Final = "text/html; charset=utf-8"
 _PAGE: Final = """<!doctype html>
 <html lang="en">
@@ -23,7 +21,7 @@ _FORM: Final = """
 <button>Sign in</button>
 </form>"""
 # Not a redirect: the cookie is not sent with one that begins at a link of another site.
-_GO_ON: Final = '<meta http-equiv="refresh" content="0; url=./">'
+_GO_ON: Final = '<meta http-equiv="refresh" content="0; url={to}">'
 
 
 def sign_in_page(text: str, *, has_form: bool) -> web.StreamResponse:
@@ -31,17 +29,19 @@ def sign_in_page(text: str, *, has_form: bool) -> web.StreamResponse:
     return web.Response(status=401, body=body.encode(), headers={**NOT_KEPT, "Content-Type": _HTML})
 
 
-def entered_page(cookie: str) -> web.StreamResponse:
-    """Sets the cookie and goes on to the page."""
-    body = _PAGE.format(head=_GO_ON, text='<a href="./">Open the page</a>', form="")
+def entered_page(cookie: str, to: str = "./") -> web.StreamResponse:
+    """Sets the cookie and goes on to the page, whose address `to` is relative to this one."""
+    link = f'<a href="{to}">Open the page</a>'
+    body = _PAGE.format(head=_GO_ON.format(to=to), text=link, form="")
     headers = {**NOT_KEPT, "Content-Type": _HTML, "Set-Cookie": cookie}
     return web.Response(body=body.encode(), headers=headers)
 
 
-def cookie_value(name: str, token: str, *, is_secure: bool) -> str:
+def cookie_value(name: str, token: str, *, path: str, is_secure: bool) -> str:
+    """A cookie of the session of a browser: closing the browser ends it."""
     cookies = SimpleCookie({name: token})
     cookie = cookies[name]
-    cookie["path"] = _PATH
+    cookie["path"] = path
     cookie["httponly"] = True
     cookie["samesite"] = "Strict"
     if is_secure:

@@ -1,14 +1,20 @@
 """`kubestow replay`: what differs, and why."""
 
+import base64
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
+from kubestow.clock import SystemClock
+from kubestow.cluster.self_signed import self_signed
+from kubestow.engine.extenders import http_extender
 from kubestow.recording.file import RecordingReader, RecordingWriter
-from kubestow.recording.format import Put
+from kubestow.recording.format import FOREIGN_ORIGIN, Put
 from kubestow.service.cli import main
 
 ROOT = Path(__file__).parents[3]
@@ -95,6 +101,134 @@ def test_data_has_the_explanations_and_counts_the_rest(
     }
     assert scored["scores"] == [{"plugin": "NodeResourcesFit", "recorded": -50, "replayed": 50}]
     assert (report["differing"], report["unexplained"]) == (5, 3)
+
+
+def with_header(path: Path, to: Path, **fields: Any) -> Path:
+    """The recording with another header."""
+    reader = RecordingReader(path)
+    writer = RecordingWriter(to, msgspec.structs.replace(reader.header, **fields))
+    writer.records += list(reader)
+    writer.close()
+    return to
+
+
+PLUGIN = """\
+from pathlib import Path
+from kubestow.plugin import NodeScore
+
+Path(__file__).with_name("was-imported").touch()
+
+
+class Own(NodeScore):
+    name = "Own"
+
+    def score_node(self, pod, node):
+        return 100 if node.metadata.name == "node-b-1" else 0
+"""
+
+
+@pytest.mark.parametrize("name", ["own_plugin_of_test_replay:Own", "Own"])
+def test_a_recording_imports_nothing_by_itself(
+    name: str,
+    recording: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "own_plugin_of_test_replay.py").write_text(PLUGIN)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_plugin_of_test_replay", raising=False)
+    config = yaml.safe_load(RecordingReader(recording).header.config)
+    for profile in config["profiles"]:
+        profile["plugins"]["score"] = {"enabled": [{"name": name, "weight": 1}]}
+    path = with_header(recording, tmp_path / "other.rec", config=yaml.safe_dump(config))
+    capsys.readouterr()
+    for arguments in (["replay", str(path)], ["replay", str(path), "--page"]):
+        assert run(monkeypatch, *arguments) == 2
+        error = capsys.readouterr().err
+        assert f"had plugins that are not built in: {name}." in error
+        assert "name each with --plugin, for example --plugin " in error
+    # Another scheduler decides on the recorded cluster.
+    assert run(monkeypatch, "compare", str(path), "--variant", "a", "--jobs", "1") == 0
+    assert not (tmp_path / "was-imported").exists()
+    assert run(monkeypatch, "replay", str(path), "--plugin", "own_plugin_of_test_replay:Own") == 1
+    assert (tmp_path / "was-imported").exists()
+    capsys.readouterr()
+    assert run(monkeypatch, "replay", str(path), "--plugin", "Nothing") == 2
+    assert 'there is no installed plugin "Nothing"' in capsys.readouterr().err
+
+
+EXTENDER = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+extenders:
+- urlPrefix: https://me:hunter2@127.0.0.1:1/scheduler
+  filterVerb: filter
+  ignorable: true
+  tlsConfig: {keyData: aHVudGVyMg==, certData: Y2VydA==, insecure: true}
+"""
+
+
+def test_secrets_of_the_configuration_are_not_recorded_and_not_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pair = self_signed(["extender"], now_ns=SystemClock().now_ns())
+    config = yaml.safe_load(EXTENDER)
+    tls = {"keyData": pair.key, "certData": pair.certificate}
+    encoded = {field: base64.b64encode(text).decode() for field, text in tls.items()}
+    config["extenders"][0]["tlsConfig"].update(encoded)
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config))
+    path = tmp_path / "run.rec"
+    files = [f"-f{ROOT}/examples/{name}.yaml" for name in ("cluster", "workload")]
+    options = [f"--config={tmp_path}/config.yaml", f"--record={path}", "-o", "name"]
+    assert run(monkeypatch, "simulate", *files, *options) == 0
+    reader = RecordingReader(path)
+    content = msgspec.json.encode([reader.header, list(reader)]).decode()
+    assert "https://REDACTED@127.0.0.1:1" in content
+    for secret in ("hunter2", encoded["keyData"]):
+        assert secret not in content
+    capsys.readouterr()
+    assert run(monkeypatch, "replay", str(path)) == 0
+    assert capsys.readouterr().out.endswith("changes: 0 differ\n")
+
+
+def test_addresses_in_a_recording_of_another_scheduler_are_not_asked(
+    recording: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    posts: list[str] = []
+    monkeypatch.setattr(http_extender, "post_json", lambda url, *_, **__: posts.append(url))
+    config = EXTENDER.partition("  tlsConfig")[0]
+    path = with_header(recording, tmp_path / "other.rec", config=config, origin=FOREIGN_ORIGIN)
+    assert run(monkeypatch, "replay", str(path)) == 0
+    assert "Extenders of a recording are not asked" in capsys.readouterr().err
+    assert posts == []
+
+
+def test_damaged_objects_are_named_in_one_line(
+    recording: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    reader = RecordingReader(recording)
+    for number, text in enumerate((b"[" * 100_000, b'{"metadata": "\xff"}', b"{}", b"[]")):
+        path = tmp_path / f"{number}.rec"
+        writer = RecordingWriter(path, reader.header)
+        writer.records.append(Put(0, "Pod", text))
+        writer.close()
+        capsys.readouterr()
+        codes = [
+            run(monkeypatch, "replay", str(path)),
+            run(monkeypatch, "compare", str(path), "--variant", "a", "--jobs", "1"),
+        ]
+        assert codes == ([2, 2] if text != b"{}" else [0, 2])
+        assert "Traceback" not in capsys.readouterr().err
+    path = with_header(recording, tmp_path / "chance.rec", chance='{"state": 5}')
+    assert run(monkeypatch, "replay", str(path)) == 2
+    assert "its header has no state of a random generator" in capsys.readouterr().err
 
 
 def test_a_corrupted_cache_ends_the_replay_with_a_sentence(

@@ -112,7 +112,7 @@ class PageSite:
         token = parse_qs(body.decode(errors="replace")).get("token", [""])[0].strip()
         if not token.isascii() or not token.isprintable() or not await accepts(token):
             return sign_in_page(_REFUSES, has_form=True)
-        return entered_page(cookie_value(COOKIE, token, is_secure=True))
+        return entered_page(cookie_value(COOKIE, token, path=PREFIX, is_secure=True))
 
     async def close(self) -> None:
         """End all streams: the port waits for open requests."""
