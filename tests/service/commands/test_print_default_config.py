@@ -66,3 +66,11 @@ def test_a_configuration_is_completed_and_stays_as_it_is(tmp_path: Path) -> None
     assert isinstance(before, SchedulerOptions)
     assert isinstance(after, SchedulerOptions)
     assert before.config == after.config
+
+
+def test_secrets_are_printed_only_if_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(f"{OWN}extenders: [{{urlPrefix: 'https://me:hunter2@host'}}]\n")
+    arguments = ("print-default-config", "--config", str(path))
+    assert "urlPrefix: https://REDACTED@host\n" in output_of(*arguments)
+    assert "urlPrefix: https://me:hunter2@host\n" in output_of(*arguments, "--raw")
