@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from kubestow.api.resources import Resources
 from kubestow.notebook import html_table
 from kubestow.plural import counted
 
@@ -143,3 +144,14 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             f"{self.name}, {counted(len(self.pods), 'pod')}, {counted(len(self.nodes), 'node')}, "
             f"{self.virtual_duration_s:,.0f} s of virtual time"
         )
+
+
+def amounts_of(resources: Resources) -> dict[str, int]:
+    """By name; without what is zero."""
+    amounts = {
+        "cpu": resources.milli_cpu,
+        "memory": resources.memory,
+        "ephemeral-storage": resources.ephemeral_storage,
+        **resources.scalar,
+    }
+    return {name: amount for name, amount in amounts.items() if amount}

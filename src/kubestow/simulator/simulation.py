@@ -12,6 +12,7 @@ from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, first_condition, is_terminal, is_terminating
+from kubestow.api.requests import accounted_request
 from kubestow.api.resources import Resources
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cache.snapshot import Snapshot
@@ -42,8 +43,10 @@ from kubestow.simulator.loading import (
     pods_of,
     settle_new,
 )
+from kubestow.simulator.pod_owner import owner_in_files
 from kubestow.simulator.resource_claim_controller import ResourceClaimController
 from kubestow.simulator.standing import NOTHING_STANDS
+from kubestow.simulator.results import amounts_of
 from kubestow.simulator.virtual_time import VirtualClock
 from kubestow.simulator.volume_controller import VolumeController
 
@@ -66,6 +69,10 @@ class PodOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     message: str = ""
     nominated_node: str = ""
     priority: int = 0
+    # What made it: "Deployment/web", or nothing.
+    owner: str = ""
+    # What it requests: cpu in thousandths, memory and storage in bytes.
+    requests: dict[str, int] = {}
     attempts: int = 0
     # Seconds of virtual time from the start to the decision that placed it.
     scheduled_after_s: float | None = None
@@ -82,6 +89,9 @@ class NodeOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     cpu_milli_allocatable: int
     memory_bytes_requested: int
     memory_bytes_allocatable: int
+    # Of all resources, in the units of a pod's requests.
+    requested: dict[str, int] = {}
+    allocatable: dict[str, int] = {}
 
 
 class SimulationResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -295,6 +305,7 @@ class Simulation:
             attempts=self._attempts.get(uid, 0),
             after_ns=None if placed_ns is None else placed_ns - self._started_ns,
             scheduler_names=self.cluster.scheduler.profiles,
+            owner=owner_in_files(self.cluster.store, pod),
         )
 
     def _nodes(self) -> list[NodeOutcome]:
@@ -304,7 +315,12 @@ class Simulation:
 
 
 def pod_outcome(
-    pod: Pod, *, attempts: int, after_ns: int | None, scheduler_names: Container[str]
+    pod: Pod,
+    *,
+    attempts: int,
+    after_ns: int | None,
+    scheduler_names: Container[str],
+    owner: str,
 ) -> PodOutcome:
     """The result for a pod as the API shows it; `after_ns` is when it was placed, if it was."""
     condition = first_condition(pod.status.conditions, "PodScheduled")
@@ -325,6 +341,8 @@ def pod_outcome(
         message=message,
         nominated_node=pod.status.nominated_node_name,
         priority=pod.spec.priority or 0,
+        owner=owner,
+        requests=amounts_of(accounted_request(pod).requested),
         attempts=attempts,
         scheduled_after_s=(
             rounded_s(after_ns) if after_ns is not None and pod.spec.node_name else None
@@ -357,4 +375,6 @@ def _node_outcome(
         cpu_milli_allocatable=allocatable.milli_cpu,
         memory_bytes_requested=requested.memory,
         memory_bytes_allocatable=allocatable.memory,
+        requested=amounts_of(requested),
+        allocatable=amounts_of(allocatable),
     )

@@ -144,6 +144,8 @@ def test_a_plain_simulation_is_a_run_without_samples() -> None:
         cpu_milli_allocatable=2000,
         memory_bytes_requested=1,
         memory_bytes_allocatable=4,
+        requested={"cpu": 500, "memory": 1},
+        allocatable={"cpu": 2000, "memory": 4},
     )
     simulated = SimulationResult(
         pods=pods,

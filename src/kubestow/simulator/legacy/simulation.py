@@ -25,6 +25,7 @@ from kubestow.simulator.loading import (
     pods_of,
     settle_new,
 )
+from kubestow.simulator.pod_owner import owner_in_files
 from kubestow.simulator.simulation import (
     SimulationResult,
     node_outcomes,
@@ -108,6 +109,7 @@ class LegacySimulation:
                 attempts=self._attempts[uid],
                 after_ns=self._placed_ns.get(uid, self._started_ns) - self._started_ns,
                 scheduler_names=self.cluster.scheduler_names,
+                owner=owner_in_files(self.cluster.store, pod),
             )
             for pod in self._waiting
             if (uid := pod.metadata.uid)

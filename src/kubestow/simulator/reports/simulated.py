@@ -40,7 +40,9 @@ def _pod_row(pod: PodOutcome) -> PodRow:
     return PodRow(
         namespace=pod.namespace,
         name=pod.name,
+        owner=pod.owner,
         priority=pod.priority,
+        requests=pod.requests,
         # The other outcomes of a simulation have the names of those of a run.
         outcome=RUNNING if pod.outcome == "Scheduled" else pod.outcome,
         node=pod.node,
@@ -58,9 +60,6 @@ def _node_row(node: NodeOutcome) -> NodeRow:
         zone=node.zone,
         pods=node.pods,
         allowed_pods=node.allowed_pods,
-        allocatable={
-            "cpu": node.cpu_milli_allocatable,
-            "memory": node.memory_bytes_allocatable,
-        },
-        requested={"cpu": node.cpu_milli_requested, "memory": node.memory_bytes_requested},
+        allocatable=node.allocatable,
+        requested=node.requested,
     )

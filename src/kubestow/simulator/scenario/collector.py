@@ -15,25 +15,22 @@ from typing import Final, Protocol
 
 import msgspec
 
-from kubestow.api.meta import JsonObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, first_condition, is_terminal
 from kubestow.api.requests import accounted_request
 from kubestow.api.resources import Resources
 from kubestow.api.topology import ZONE_LABEL
 from kubestow.apiserver.memory import MemoryCluster
-from kubestow.apiserver.store import StoredObject
 from kubestow.apiserver.watch import WatchEvent
 from kubestow.cache.node_info import NodeInfo
 from kubestow.clock import Clock
 from kubestow.cluster.documents import as_object
 from kubestow.cluster.resources import NODES, PODS
 from kubestow.engine.decision import Decision
-from kubestow.errors import NotFoundError
 from kubestow.queue import QueuedPod
 from kubestow.simulator import results
-from kubestow.simulator.controllers.owner_controller import controller_reference
-from kubestow.simulator.results import Change, Failure, NodeRow, PodRow
+from kubestow.simulator.pod_owner import controllers_above
+from kubestow.simulator.results import Change, Failure, NodeRow, PodRow, amounts_of
 from kubestow.simulator.scenario.shapes import RequestShapes
 
 # Rows of changes and of failures that are kept.
@@ -155,25 +152,14 @@ class Collector:
         stored = self._cluster.find(PODS, pod.metadata.namespace, pod.metadata.name)
         if entry is not None or stored is None:
             return entry or ""
-        name = ""
-        while (reference := controller_reference(stored.document)) is not None:
-            name = f"{reference.get('kind', '')}/{reference.get('name', '')}"
-            stored = self._controller(reference, pod.metadata.namespace)
-            if stored is None:
-                return name
-            if entry := as_object(stored.metadata.get("annotations")).get(ENTRY):
+        top = ""
+        for each in controllers_above(self._cluster, stored.document, pod.metadata.namespace):
+            top = each.name
+            if each.stored is None:
+                continue
+            if entry := as_object(each.stored.metadata.get("annotations")).get(ENTRY):
                 return entry
-        return name
-
-    def _controller(self, reference: JsonObject, namespace: str) -> StoredObject | None:
-        try:
-            api_version, kind = reference.get("apiVersion", ""), reference.get("kind", "")
-            resource = self._cluster.served.of_kind(api_version, kind).stored
-        except NotFoundError:
-            return None
-        place = namespace if resource.namespaced else ""
-        found = self._cluster.find(resource, place, reference.get("name", ""))
-        return found if found is not None and found.uid == reference.get("uid") else None
+        return top
 
     def _conclude(self, record: _PodRecord, pod: Pod) -> None:
         """Decide what became of the pod, once."""
@@ -298,17 +284,6 @@ def error_of(decision: Decision) -> str:
     """The message of an attempt that an error ended, as of a plugin; empty for all others."""
     status = decision.status
     return decision.message if status is not None and not status.is_rejected else ""
-
-
-def amounts_of(resources: Resources) -> dict[str, int]:
-    """By name; without what is zero."""
-    amounts = {
-        "cpu": resources.milli_cpu,
-        "memory": resources.memory,
-        "ephemeral-storage": resources.ephemeral_storage,
-        **resources.scalar,
-    }
-    return {name: amount for name, amount in amounts.items() if amount}
 
 
 def _waits_for_another(row: PodRow, scheduler_name: str) -> PodRow:
