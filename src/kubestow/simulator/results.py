@@ -36,6 +36,8 @@ REMOVED: Final = "Removed"
 class PodRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     namespace: str
     name: str
+    # What the name begins with, if the server has completed it at random.
+    generate_name: str = ""
     # What made it: "Deployment/web", the name of an entry of the scenario, or nothing.
     owner: str = ""
     priority: int = 0

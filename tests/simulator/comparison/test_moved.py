@@ -8,13 +8,15 @@ from kubestow.simulator.comparison.moved import (
     ReasonCount,
     different,
     moved_pod,
+    placements_of,
     reason_counts,
 )
 from kubestow.simulator.comparison.task import NodeView, PodChoice
+from kubestow.simulator.results import PodRow
 
 
-def placed(node: str, message: str = "") -> PodPlacement:
-    return PodPlacement(node=node, message=message)
+def placed(node: str, message: str = "", pod: str = "ns/p") -> PodPlacement:
+    return PodPlacement(pod=pod, node=node, message=message)
 
 
 def feasible(**scores: int) -> NodeView:
@@ -100,14 +102,13 @@ HERE = choice("b", a=feasible(Fit=20, Spread=10), b=feasible(Fit=70, Spread=11))
 def test_the_reason(
     there: PodChoice | None, here: PodChoice | None, reason: str, plugin: str, text: str
 ) -> None:
-    pods = placed("a"), placed("b")
-    found = moved_pod("ns/p", 3, pods, there, here, first_name="base")
+    found = moved_pod(3, placed("a"), placed("b"), there, here, first_name="base")
     assert (found.reason, found.plugin, found.text) == (reason, plugin, text)
     assert (found.first_node, found.node, found.seed) == ("a", "b", 3)
 
 
 def test_leads_name_every_plugin_that_differs_the_decisive_one_first() -> None:
-    found = moved_pod("p", 0, (placed("a"), placed("b")), THERE, HERE, first_name="base")
+    found = moved_pod(0, placed("a"), placed("b"), THERE, HERE, first_name="base")
     assert [(lead.plugin, lead.here, lead.there) for lead in found.leads] == [
         ("Fit", 50, -20),
         ("Spread", 1, 2),
@@ -124,14 +125,48 @@ def test_leads_name_every_plugin_that_differs_the_decisive_one_first() -> None:
 def test_a_pod_that_is_placed_in_one_of_both(
     first: PodPlacement, other: PodPlacement, reason: str, text: str
 ) -> None:
-    found = moved_pod("p", 0, (first, other), None, None, first_name="base")
+    found = moved_pod(0, first, other, None, None, first_name="base")
     assert (found.reason, found.text) == (reason, text)
 
 
 def test_only_pods_of_both_runs_are_compared() -> None:
-    first = {"same": placed("a"), "moved": placed("a"), "gone": placed("a")}
-    other = {"moved": placed("b"), "same": placed("a"), "new": placed("a")}
-    assert [pod for pod, _, _ in different(first, other)] == ["moved"]
+    first = {name: placed("a", pod=name) for name in ("same", "moved", "gone")}
+    other = {"moved": placed("b", pod="x"), "same": placed("a"), "new": placed("a")}
+    assert [(one.pod, two.pod) for one, two in different(first, other)] == [("moved", "x")]
+
+
+def test_pods_with_random_names_are_paired_in_their_order() -> None:
+    def row(name: str, node: str, stem: str = "", namespace: str = "ns") -> PodRow:
+        return PodRow(
+            namespace=namespace,
+            name=name,
+            generate_name=stem,
+            outcome="Running",
+            node=node,
+            created_s=0.0,
+        )
+
+    first = [
+        row("job-1-x7k2f", "a", "job-1-"),
+        row("db-0", "a"),
+        row("job-1-bbbbb", "b", "job-1-"),
+        row("job-2-ccccc", "c", "job-2-"),
+    ]
+    other = [
+        row("job-2-zzzzz", "c", "job-2-"),
+        row("job-1-qqqqq", "a", "job-1-", namespace="others"),
+        row("job-1-bbbbb", "a", "job-1-"),
+        row("job-1-vvvvv", "c", "job-1-"),
+        row("job-1-wwwww", "c", "job-1-"),
+        row("db-0", "b"),
+    ]
+    found = different(placements_of(first), placements_of(other))
+    assert [(one.pod, one.node, two.pod, two.node) for one, two in found] == [
+        ("ns/db-0", "a", "ns/db-0", "b"),
+        ("ns/job-1-bbbbb", "b", "ns/job-1-vvvvv", "c"),
+    ]
+    missing = placements_of(other).keys() - placements_of(first).keys()
+    assert missing == {"others/job-1-#1", "ns/job-1-#3"}
 
 
 def test_reasons_are_counted_the_most_frequent_first() -> None:

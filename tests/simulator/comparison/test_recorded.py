@@ -62,8 +62,8 @@ def test_the_same_scheduler_places_the_pods_of_a_recording_as_before(
     run, file = recorded
     again = run_scenario(recorded_scenario("again", read_recording(file)), SchedulerConfig())
     before, after = placements_of(run.pods), placements_of(again.pods)
-    assert {pod: each.node for pod, each in after.items()} == {
-        pod: each.node for pod, each in before.items()
+    assert {each.pod: each.node for each in after.values()} == {
+        each.pod: each.node for each in before.values()
     }
     arrived = {pod.name: pod.created_s for pod in run.pods}
     assert {pod.name: pytest.approx(pod.created_s, abs=0.1) for pod in again.pods} == arrived

@@ -1,8 +1,9 @@
 """Which pods went elsewhere than in the first variant, and why.
 
-A pod is the same in two runs if its namespace and name are. Why it went elsewhere is found in the
-two attempts that placed it: what each scheduler found of both nodes, `there` of the first variant
-and `here` of the other. The first of these that holds is the reason:
+A pod is the same in two runs if its namespace and name are; of a Job or ReplicaSet, whose pods have
+random names, the first pod of one run is the same as the first of the other, and so on. Why it went
+elsewhere is found in the two attempts that placed it: what each scheduler found of both nodes,
+`there` of the first variant and `here` of the other. The first of these that holds is the reason:
 
     Filter    a plugin rejected the other node: here the node of the first variant, or there the
               node that was chosen here
@@ -18,7 +19,7 @@ run, in the order of time, is the one that started it.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
@@ -41,6 +42,7 @@ class ScoreLead(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class MovedPod(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A pod whose node differs; empty if it got none.
 
+    pod      NAMESPACE/NAME in the first variant
     reason   Pending: it has a node in the first variant only. Placed: only here.
     plugin   whose score or filter made the difference; empty where none did
     leads    by plugin, the largest difference first; only for Score
@@ -65,31 +67,39 @@ class ReasonCount(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PodPlacement(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a pod of a run went, and why it waits if it does."""
+    """Where a pod of a run went, and why it waits if it does.
 
+    pod   NAMESPACE/NAME in that run
+    """
+
+    pod: str
     node: str
     message: str
 
 
 def placements_of(pods: Iterable[PodRow]) -> dict[str, PodPlacement]:
-    """By NAMESPACE/NAME, in the order in which they were created. Of pods of one name, one after
-    the other, the last counts."""
-    return {
-        f"{pod.namespace}/{pod.name}": PodPlacement(
-            node=pod.node, message=pod.message or pod.reason
-        )
-        for pod in pods
-    }
+    """By what is the same in other runs, in the order in which the pods were created. Of pods of
+    one name, one after the other, the last counts."""
+    numbers: Counter[tuple[str, str]] = Counter()
+    placements: dict[str, PodPlacement] = {}
+    for pod in pods:
+        name = key = f"{pod.namespace}/{pod.name}"
+        if pod.generate_name:
+            stem = (pod.namespace, pod.generate_name)
+            numbers[stem] += 1
+            key = f"{'/'.join(stem)}#{numbers[stem]}"
+        placements[key] = PodPlacement(pod=name, node=pod.node, message=pod.message or pod.reason)
+    return placements
 
 
 def different(
     first: Mapping[str, PodPlacement], other: Mapping[str, PodPlacement]
-) -> list[tuple[str, PodPlacement, PodPlacement]]:
-    """The pods that both runs have, and that went elsewhere."""
+) -> list[tuple[PodPlacement, PodPlacement]]:
+    """The pods that both runs have, and that went elsewhere: in the first run, and in the other."""
     return [
-        (pod, placement, other[pod])
-        for pod, placement in first.items()
-        if pod in other and placement.node != other[pod].node
+        (placement, other[key])
+        for key, placement in first.items()
+        if key in other and placement.node != other[key].node
     ]
 
 
@@ -105,19 +115,18 @@ def reason_counts(moved: Iterable[MovedPod]) -> list[ReasonCount]:
 
 
 def moved_pod(
-    pod: str,
     seed: int,
-    placements: Sequence[PodPlacement],
+    first: PodPlacement,
+    other: PodPlacement,
     there: PodChoice | None,
     here: PodChoice | None,
     *,
     first_name: str,
 ) -> MovedPod:
-    """A pod that went elsewhere; `placements` are those in the first variant and here, `there` and
-    `here` the attempts, None if they were not followed."""
-    first, other = placements
+    """A pod that went elsewhere; `first` is where it is in the first variant, `other` here, `there`
+    and `here` are the attempts, None if they were not followed."""
     moved = MovedPod(
-        seed=seed, pod=pod, first_node=first.node, node=other.node, reason="Unknown", text=""
+        seed=seed, pod=first.pod, first_node=first.node, node=other.node, reason="Unknown", text=""
     )
     if not other.node:
         return msgspec.structs.replace(moved, reason="Pending", text=other.message)

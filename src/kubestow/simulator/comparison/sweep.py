@@ -44,8 +44,8 @@ _STOPPED: Final = "stopped before it had ended"
 
 # SchedulerVariant and seed.
 RunKey = tuple[str, int]
-# Pod, its placement in the first variant, and the other one.
-_Difference = tuple[str, PodPlacement, PodPlacement]
+# The placement of a pod in the first variant, and the other one.
+_Difference = tuple[PodPlacement, PodPlacement]
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,9 +161,14 @@ class Sweep:
             here = choices.get((variant, seed), {})
             self.result.moved[variant, seed] = [
                 moved_pod(
-                    pod, seed, placements, there.get(pod), here.get(pod), first_name=first.name
+                    seed,
+                    one,
+                    other,
+                    there.get(one.pod),
+                    here.get(other.pod),
+                    first_name=first.name,
                 )
-                for pod, *placements in pods
+                for one, other in pods
             ]
 
     def _choices(
@@ -173,10 +178,10 @@ class Sweep:
         first = self._variants[0].name
         watched: dict[RunKey, dict[str, list[str]]] = {}
         for (variant, seed), pods in found.items():
-            for pod, there, here in pods:
+            for there, here in pods:
                 if there.node and here.node:
-                    watched.setdefault((variant, seed), {})[pod] = [there.node]
-                    names = watched.setdefault((first, seed), {}).setdefault(pod, [])
+                    watched.setdefault((variant, seed), {})[here.pod] = [there.node]
+                    names = watched.setdefault((first, seed), {}).setdefault(there.pod, [])
                     names.append(here.node)
         tasks = [
             Task(variant=variant, seed=seed, watched=watched[variant.name, seed])

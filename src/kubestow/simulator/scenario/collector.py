@@ -194,6 +194,7 @@ class Collector:
         return PodRow(
             namespace=self._text(pod.metadata.namespace),
             name=pod.metadata.name,
+            generate_name=self._text(pod.metadata.generate_name),
             owner=record.owner,
             priority=pod.spec.priority or 0,
             requests=record.requests,

@@ -27,7 +27,7 @@ from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import QueuedPod
 from kubestow.recording.recording import RecordTo
 from kubestow.simulator.cluster_file import load_cluster_files
-from kubestow.simulator.embedded import Controller, EmbeddedCluster
+from kubestow.simulator.embedded import INSTANT_S, Controller, EmbeddedCluster
 from kubestow.simulator.gang_definitions import definitions_for
 from kubestow.simulator.results import RunResult, Sample
 from kubestow.simulator.scenario.collector import Collector
@@ -42,9 +42,6 @@ from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 SAMPLES_MAX: Final = 2_000
 # How often progress is reported, in parts of the run.
 PROGRESS_PARTS: Final = 500
-# Virtual time goes on when nothing is left to do: this much later, pods that were created at the
-# time of a sample have been tried.
-_AFTER_ALL_S: Final = 1e-6
 # Old versions of objects are for watches that start late; here none does.
 HISTORY_MAX: Final = 256
 
@@ -209,7 +206,8 @@ class ScenarioRun:
         scenario = self._scenario
         every_s = max(scenario.sample_s, scenario.until_s / SAMPLES_MAX)
         while True:
-            next_s = every_s * len(self._samples) + _AFTER_ALL_S
+            # Time advances when nothing is left to do: pods that are new by then were tried.
+            next_s = every_s * len(self._samples) + INSTANT_S
             await asyncio.sleep(next_s - self._clock.monotonic_s())
             self._take_sample()
 
