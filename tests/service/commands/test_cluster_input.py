@@ -235,3 +235,26 @@ def test_input_of_which_nothing_can_be_used_is_refused(tmp_path: Path) -> None:
         file.write_text(json.dumps(pod))
         with pytest.raises(InputError, match=rf"{index}.json#1: "):
             load_input(InputRequest(files=[str(file)]), command="simulate")
+
+
+SCENARIO = "apiVersion: kubestow.dev/v1alpha1\nkind: Scenario\nname: day\nuntil: 1h\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "player"),
+    [("simulate", "simulate"), ("compare", "compare"), ("explain", "simulate")],
+)
+def test_a_scenario_is_no_cluster(
+    command: str, player: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario, cluster = tmp_path / "day.yaml", tmp_path / "cluster.json"
+    scenario.write_text(SCENARIO)
+    with pytest.raises(InputError) as caught:
+        load_input(InputRequest(files=(str(scenario),)), command=command)
+    hint = f"kubestow {player} --scenario {scenario}"
+    assert str(caught.value) == f"{scenario} is a scenario, not a cluster; play it: {hint}"
+    # Beside a cluster in a folder, it is left out.
+    cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*objects()]}))
+    loaded = load_input(InputRequest(files=(str(tmp_path),)), command=command)
+    assert len(loaded.documents) > 5
+    assert f"ignored: {scenario} is a scenario, which {hint} plays" in capsys.readouterr().err

@@ -24,7 +24,11 @@ from kubestow.simulator.input.live import read_server
 from kubestow.simulator.input.saving import require_place, save_input
 from kubestow.simulator.manifests import Manifests, select_manifests, unknown_field_texts
 from kubestow.simulator.refusals import without_refused
+from kubestow.simulator.scenario.document import API_VERSION as SCENARIO_VERSION
+from kubestow.simulator.scenario.document import KIND as SCENARIO_KIND
 
+SCENARIO_GROUP: Final = SCENARIO_VERSION.partition("/")[0]
+_PLAYERS: Final = ("simulate", "compare")
 _FIELDS_SHOWN: Final = 10
 _REFUSALS_SHOWN: Final = 10
 _PLACES_SHOWN: Final = 5
@@ -91,6 +95,7 @@ def load_input(
     refusals: list[str] = []
     on_refused = None if request.is_strict else refusals.append
     read = load_documents(request.files, on_other=others.append, on_refused=on_refused)
+    read = _without_scenarios(read, request.files, command)
     loaded = [*live, *read]
     _report_others(others)
     if not loaded and refusals:
@@ -134,6 +139,28 @@ def _check(request: InputRequest, command: str) -> None:
             )
     if request.save is not None:
         require_place(request.save, force=request.force)
+
+
+def _without_scenarios(
+    documents: Sequence[Document], files: Sequence[str], command: str
+) -> list[Document]:
+    """Leave out scenarios, which are no objects; InputError for one that was given by its name."""
+    kept: list[Document] = []
+    for document in documents:
+        if document.raw.get("kind") != SCENARIO_KIND or not _is_ours(document):
+            kept.append(document)
+            continue
+        file = document.source.partition("#")[0]
+        player = command if command in _PLAYERS else _PLAYERS[0]
+        played = f"{player} --scenario {shlex.quote(file)}"
+        if file in files:
+            raise InputError(f"{file} is a scenario, not a cluster; play it: kubestow {played}")
+        _report(f"ignored: {file} is a scenario, which kubestow {played} plays")
+    return kept
+
+
+def _is_ours(document: Document) -> bool:
+    return str(document.raw.get("apiVersion", "")).partition("/")[0] == SCENARIO_GROUP
 
 
 def _report_others(places: Sequence[str]) -> None:
