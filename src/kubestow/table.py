@@ -16,7 +16,7 @@ from rich.console import Console
 
 _GAP: Final = "   "
 _BELOW: Final = "    "  # before texts below their row
-_INDENT_MAX: Final = 12
+_INDENT_COLUMNS: Final = 12
 _CUT: Final = "…"
 # A text is not wrapped to fewer columns beside others, unless it is shorter.
 _TEXT_WIDTH_MIN: Final = 24
@@ -146,7 +146,7 @@ class _Part(NamedTuple):
 def _indent(part: _Part) -> str:
     """What stands before a text below its row: as much as the first column, if that is little."""
     beside = len(_GAP) + next(iter(part.widths.values()))
-    return " " * beside if beside <= _INDENT_MAX else _BELOW
+    return " " * beside if beside <= _INDENT_COLUMNS else _BELOW
 
 
 def _least_width(cells: Sequence[str], whole: int) -> int:

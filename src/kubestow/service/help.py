@@ -29,7 +29,7 @@ _LIMITS: Final = (
 )
 
 _GAP: Final = "  "
-_NAMES_WIDTH_MAX: Final = 30
+_NAMES_COLUMNS: Final = 30
 # Of the second column; below it names and texts stand one below the other.
 _TEXT_WIDTH_MIN: Final = 40
 _BELOW: Final = "    "
@@ -63,7 +63,7 @@ class PlainCommand(TyperCommand):
 def write_definitions(formatter: Any, heading: str, records: Sequence[tuple[str, str]]) -> None:
     """Write names and what each means, in two columns or, in a narrow terminal, one below the
     other."""
-    names_width = min(max(len(names) for names, _ in records), _NAMES_WIDTH_MAX) + len(_GAP)
+    names_width = min(max(len(names) for names, _ in records), _NAMES_COLUMNS) + len(_GAP)
     text_width: int = formatter.width - names_width - len(_GAP)
     if text_width < _TEXT_WIDTH_MIN:
         names_width, text_width = len(_BELOW), formatter.width - len(_BELOW) - len(_GAP)

@@ -183,9 +183,9 @@ def _module_levels(vmodule: str) -> dict[str, int]:
 
 
 @contextmanager
-def warnings_on_stderr() -> Generator[None]:
+def warnings_on_stderr(handler: logging.Handler | None = None) -> Generator[None]:
     """Print warnings and errors with their fields, for a command that is not a service."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = handler or logging.StreamHandler(sys.stderr)
     handler.setFormatter(TextFormatter())
     handler.setLevel(logging.WARNING)
     root = logging.getLogger()
@@ -194,3 +194,4 @@ def warnings_on_stderr() -> Generator[None]:
         yield
     finally:
         root.removeHandler(handler)
+        handler.close()

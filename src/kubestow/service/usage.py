@@ -11,7 +11,7 @@ from kubestow.config.flag import Flag, Section
 from kubestow.config.flag_kinds import format_value
 from kubestow.config.flag_table import FLAGS
 
-_WIDTH_MAX: Final = 100
+_COLUMNS: Final = 100
 _INDENT: Final = " " * 10
 _INTRODUCTION: Final = """\
 Usage: {program} [flags]
@@ -53,11 +53,11 @@ _PLACEHOLDERS: Final = {
 def print_usage(program: str) -> None:
     """Print it, as wide as the terminal allows."""
     is_terminal = sys.stdout.isatty()
-    columns = shutil.get_terminal_size().columns if is_terminal else _WIDTH_MAX
-    print(usage_text(program, width=min(columns, _WIDTH_MAX)))
+    columns = shutil.get_terminal_size().columns if is_terminal else _COLUMNS
+    print(usage_text(program, width=min(columns, _COLUMNS)))
 
 
-def usage_text(program: str, *, width: int = _WIDTH_MAX) -> str:
+def usage_text(program: str, *, width: int = _COLUMNS) -> str:
     """The whole usage, lines of at most `width` columns."""
     parts = [_INTRODUCTION.format(program=program)]
     for section in Section:

@@ -45,8 +45,8 @@ from kubestow.simulator.loading import (
 )
 from kubestow.simulator.pod_owner import owner_in_files
 from kubestow.simulator.resource_claim_controller import ResourceClaimController
-from kubestow.simulator.standing import NOTHING_STANDS
 from kubestow.simulator.results import amounts_of
+from kubestow.simulator.standing import NOTHING_STANDS
 from kubestow.simulator.virtual_time import VirtualClock
 from kubestow.simulator.volume_controller import VolumeController
 

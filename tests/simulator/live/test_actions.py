@@ -14,11 +14,12 @@ from kubestow.cluster.documents import value_at
 from kubestow.cluster.resources import NODES, PODS
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import ApiError, InputError, NotFoundError
+from kubestow.simulator.defaults import NODE_COUNT
 from kubestow.simulator.kubelet_switch import is_stopped
 from kubestow.simulator.live.actions import ADDED_MAX, ClusterActions
 from kubestow.simulator.live.templates import SHAPES, TEMPLATES
 from kubestow.simulator.live.time_control import PacedTime, TimeActions
-from kubestow.simulator.live.workload import LivingWorkload, first_nodes, first_objects
+from kubestow.simulator.live.workload import LivingWorkload, first_nodes, first_objects, size_for
 from kubestow.simulator.paced_time import UNLIMITED, PacedLoop
 from kubestow.simulator.served import ServedCluster, ServedOptions
 from kubestow.simulator.virtual_time import VirtualClock
@@ -38,12 +39,14 @@ spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
 
 
 class Demo:
-    def __init__(self, *, has_workload: bool) -> None:
+    def __init__(self, *, has_workload: bool, node_count: int = NODE_COUNT) -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, PacedLoop)
         self.loop = loop
         self.clock = VirtualClock(loop)
-        own = [*first_nodes(), *(first_objects() if has_workload else ())]
+        nodes = first_nodes(node_count)
+        self.size = size_for(nodes)
+        own = [*nodes, *(first_objects(self.size) if has_workload else ())]
         self.cluster = ServedCluster(
             ServedOptions(nodes=0),
             self.clock,
@@ -492,7 +495,7 @@ def test_a_field_that_a_form_does_not_have_is_refused(action: str):
 def test_the_workload_goes_on_until_it_is_stopped():
     async def main() -> None:
         running = Demo(has_workload=True)
-        workload = LivingWorkload(running.store, running.clock)
+        workload = LivingWorkload(running.store, running.clock, running.size)
         running.cluster.parts.append(workload)
         async with running.cluster.running():
             await asyncio.sleep(90)

@@ -5,9 +5,9 @@ server for kubectl (`demo_serve`).
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -16,6 +16,10 @@ from kubestow.service.commands.file_options import Force, MaxInput
 from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
 from kubestow.service.compatibility import Compatibility
 from kubestow.simulator.defaults import NODE_COUNT, NODE_GRACE_S, NODES_PER_CLUSTER, RECORD_SIZE_MIB
+
+if TYPE_CHECKING:
+    from kubestow.api.meta import JsonObject
+    from kubestow.simulator.node_shapes import NodeShape
 
 Mode = Literal["page", "story", "server"]
 
@@ -96,8 +100,9 @@ def demo(
             min=0,
             max=NODES_PER_CLUSTER,
             metavar="N",
-            help="How many nodes there are, of each shape without a count. "
-            f"The default is {NODE_COUNT}, the page's own without it, and 0 if nodes are loaded.",
+            help="How many nodes there are; with --node-shape, of each shape without a count. "
+            f"The default is {NODE_COUNT}, and 0 if nodes are loaded. The workload of the page "
+            "grows with them.",
         ),
     ] = None,
     node_shapes: Annotated[
@@ -197,11 +202,13 @@ def demo(
     from kubestow.simulator.node_shapes import NodeShape, parse_shape
     from kubestow.simulator.served import ServedOptions
 
-    has_own_nodes = nodes is not None or bool(node_shapes)
+    shapes = tuple(map(parse_shape, node_shapes or ()))
+    # The page's own cluster has nodes of several kinds, which are not of any shape.
+    is_own = mode == "page" and not load
     options = ServedOptions(
         port=port,
-        nodes=nodes if has_own_nodes or mode == "server" or load else 0,
-        shapes=tuple(map(parse_shape, node_shapes or ())) or (NodeShape(),),
+        nodes=0 if is_own else nodes,
+        shapes=() if is_own else shapes or (NodeShape(),),
         has_scheduler=scheduler,
         node_grace_s=node_grace,
         gates=checked_gates(feature_gates),
@@ -218,7 +225,7 @@ def demo(
 
         page_request = PageRequest(
             options=options,
-            has_own_nodes=has_own_nodes,
+            nodes=_page_nodes(shapes, nodes) if is_own else (),
             config_path=config_file,
             load_paths=load or (),
             save_path=save,
@@ -241,6 +248,14 @@ def demo(
         opens_page=open_page,
     )
     raise typer.Exit(serve_demo(request))
+
+
+def _page_nodes(shapes: "Sequence[NodeShape]", count: int | None) -> "list[JsonObject]":
+    from kubestow.simulator.live.workload import first_nodes
+    from kubestow.simulator.node_shapes import node_documents
+
+    count = NODE_COUNT if count is None else count
+    return node_documents(shapes, count) if shapes else first_nodes(count)
 
 
 def _tell(

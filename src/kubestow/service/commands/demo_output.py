@@ -12,6 +12,7 @@ from rich.console import Console
 
 # Added to the number of the signal that ended the process, as shells do.
 ENDED_BY_SIGNAL: Final = 128
+_LINES_MIN: Final = 5
 
 
 def end_on_signals(end: Callable[[], None]) -> list[signal.Signals]:
@@ -37,11 +38,21 @@ def exit_code(signals: list[signal.Signals]) -> int:
 
 
 class Output:
-    """Prints as long as there is a reader: a closed terminal or pipe does not end the cluster."""
+    """Prints as long as there is a reader: a closed terminal or pipe does not end the cluster.
+
+    In a terminal, what must stay in sight is printed again before it is gone.
+    """
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._is_closed = False
+        self._kept = ""
+        self._line_count = 0
+
+    def keep_in_sight(self, text: str) -> None:
+        """Print it now, and again after about as many lines as the terminal has."""
+        self.print(text)
+        self._kept, self._line_count = text, 0
 
     def print(self, text: str, *, is_wrapped: bool = False) -> None:
         """Print lines; those that are not wrapped can be pasted, as commands and addresses are."""
@@ -54,3 +65,15 @@ class Output:
             self._is_closed = True
             # Python writes the rest of its buffer when it ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        self.note_lines(text.count("\n") + 1)
+
+    def note_lines(self, count: int = 1) -> None:
+        """Count lines that were printed, here or by others."""
+        self._line_count += count
+        if self._kept and self._console.is_terminal and self._line_count >= self._lines_in_sight():
+            self._line_count = 0
+            self.print(self._kept)
+
+    def _lines_in_sight(self) -> int:
+        # Some lines are longer than the terminal is wide.
+        return max(self._console.height // 2, _LINES_MIN)

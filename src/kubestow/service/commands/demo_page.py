@@ -13,10 +13,12 @@ from typing import cast
 import msgspec
 
 from kubestow.api.files import Document, load_documents
+from kubestow.api.meta import JsonObject
 from kubestow.clock import SystemClock
 from kubestow.cluster.resources import NODES
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.plural import counted
+from kubestow.service.commands.demo_log import RareLines
 from kubestow.service.commands.demo_output import Output, end_on_signals, exit_code
 from kubestow.service.commands.demo_parts import announce_page, demo_page_parts, save_if_asked
 from kubestow.service.commands.scheduler_config import load_scheduler_config
@@ -25,7 +27,7 @@ from kubestow.service.logging import warnings_on_stderr
 from kubestow.service.output import stdout
 from kubestow.service.page import local_page, page_metrics
 from kubestow.simulator.live.time_control import PacedTime
-from kubestow.simulator.live.workload import LivingWorkload, first_nodes, first_objects
+from kubestow.simulator.live.workload import LivingWorkload, first_objects, size_for
 from kubestow.simulator.paced_time import PacedLoop
 from kubestow.simulator.served import ServedCluster, ServedOptions
 from kubestow.simulator.virtual_time import VirtualClock
@@ -35,8 +37,8 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line asks for."""
 
     options: ServedOptions
-    # The nodes of the demo are those of the command line, not its own.
-    has_own_nodes: bool = False
+    # Of a cluster that is not loaded.
+    nodes: Sequence[JsonObject] = ()
     config_path: Path | None = None
     load_paths: Sequence[Path] = ()
     save_path: Path | None = None
@@ -48,11 +50,12 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 def show_page(request: PageRequest) -> int:
     """Run until interrupted, or for some seconds; return the exit code."""
-    with warnings_on_stderr():
+    output = Output(stdout())
+    with warnings_on_stderr(RareLines(output.note_lines)):
         plugins = load_scheduler_config(request.config_path)
         documents = load_documents(request.load_paths)
         with asyncio.Runner(loop_factory=lambda: PacedLoop(request.speed)) as runner:
-            return runner.run(_show(Output(stdout()), request, plugins, documents))
+            return runner.run(_show(output, request, plugins, documents))
 
 
 async def _show(
@@ -73,7 +76,7 @@ async def _show(
         documents=[*documents, *_own_documents(request)],
         metrics=page_metrics(request.options.gates),
     )
-    workload = LivingWorkload(cluster.store, clock)
+    workload = LivingWorkload(cluster.store, clock, size_for(request.nodes))
     if not request.load_paths:
         cluster.parts.append(workload)
     with closing(LoopThread("page")) as thread:
@@ -95,8 +98,8 @@ async def _show(
 def _own_documents(request: PageRequest) -> list[Document]:
     if request.load_paths:
         return []
-    nodes = [] if request.has_own_nodes else first_nodes()
-    return [Document(one, "built-in") for one in (*first_objects(), *nodes)]
+    objects = (*first_objects(size_for(request.nodes)), *request.nodes)
+    return [Document(one, "built-in") for one in objects]
 
 
 async def _wait(ended: asyncio.Event, thread: LoopThread, limit_s: float | None) -> None:

@@ -53,7 +53,7 @@ def demo_page_parts(
 
 
 def announce_page(output: Output, address: str, *, opens: bool) -> None:
-    output.print(f"The page: [bold]{escape(address)}[/bold]\n")
+    output.keep_in_sight(f"The page: [bold]{escape(address)}[/bold]\n")
     if opens and not open_browser(address):
         output.print("No browser was found; open the address yourself.\n")
 

@@ -24,6 +24,7 @@ from kubestow.engine.decision import Decision
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.plural import counted
 from kubestow.queue import QueuedPod
+from kubestow.service.commands.demo_log import RareLines
 from kubestow.service.commands.demo_output import (
     Output,
     end_on_signals,
@@ -58,12 +59,16 @@ class ServeRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 def serve_demo(request: ServeRequest) -> int:
     """Serve until interrupted, or for some seconds; return the exit code."""
-    with tempfile.TemporaryDirectory(prefix="kubestow-demo-") as folder, warnings_on_stderr():
+    output = Output(stdout())
+    with (
+        tempfile.TemporaryDirectory(prefix="kubestow-demo-") as folder,
+        warnings_on_stderr(RareLines(output.note_lines)),
+    ):
         path = request.kubeconfig_path or Path(folder, "kubeconfig")
         KubeconfigFile(path)
         plugins = load_scheduler_config(request.config_path)
         documents = load_documents(request.load_paths)
-        return asyncio.run(_serve(Output(stdout()), request, path, plugins, documents))
+        return asyncio.run(_serve(output, request, path, plugins, documents))
 
 
 async def _serve(
