@@ -118,6 +118,8 @@ def test_a_larger_limit_is_possible(
         ["simulate", *INPUT, "--save", "link.json"],
         ["capacity", *INPUT, "--headroom", "--save", "mine.json"],
         ["compare", *INPUT, "--variant", "v1.36", "--save", "mine.json"],
+        ["compare", *INPUT, "--variant", "v1.36", "--report", "mine.html"],
+        ["simulate", *INPUT, "--report", "mine.html"],
         ["demo", "--story", "--record", "mine.json"],
         ["demo", "--serve", "--record", "mine.json"],
         ["demo", "--serve", "--save", "mine.json", "--load", "nothing-here.yaml"],
@@ -130,7 +132,7 @@ def test_a_larger_limit_is_possible(
 def test_a_file_is_not_overwritten_and_that_is_said_before_the_work(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    others = [Path(name) for name in ("mine.json", "data.pods.csv", "target")]
+    others = [Path(name) for name in ("mine.json", "mine.html", "data.pods.csv", "target")]
     for path in others:
         path.write_text("precious")
     Path("link.json").symlink_to("target")
@@ -138,7 +140,7 @@ def test_a_file_is_not_overwritten_and_that_is_said_before_the_work(
     assert run(monkeypatch, *command) == 2
     line, *_ = capsys.readouterr().err.splitlines()
     assert "is not overwritten; name another file, or add --force" in line
-    assert [path.read_text() for path in others] == ["precious"] * 3
+    assert [path.read_text() for path in others] == ["precious"] * 4
     assert not Path("nothing").exists()
 
 
