@@ -44,9 +44,6 @@ _PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
 )
 _SCHEME: Final = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9+/=._~-]{6,}")
-_LINE: Final = re.compile(
-    r"""^([\s\-{]*["']?)([\w.-]+)(["']?\s*[:=]\s*)(\S.*)$""", re.MULTILINE | re.ASCII
-)
 
 
 def without_secrets(text: str) -> str:
@@ -60,17 +57,6 @@ def without_secrets(text: str) -> str:
     if "Bearer" in text or "Basic" in text:
         text = _SCHEME.sub(rf"\1 {REDACTED}", text)
     return text
-
-
-def without_secret_lines(text: str) -> str:
-    """The same of a text with a field in each line that could not be read as YAML or JSON."""
-
-    def line(found: re.Match[str]) -> str:
-        if not is_secret_name(found[2]):
-            return found[0]
-        return f"{found[1]}{found[2]}{found[3]}{REDACTED}"
-
-    return _LINE.sub(line, without_secrets(text))
 
 
 def redacted(value: Any) -> Any:

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import msgspec
 import numpy as np
 
+from kubestow.api.decode import UNREADABLE
 from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod
 from kubestow.api.pod_group import PodGroup
@@ -107,7 +108,7 @@ def kept_explanation(server: ServerConfig, pod_key: tuple[str, str], clock: Cloc
         return msgspec.json.decode(asyncio.run(ask()), type=Explanation)
     except ApiError as error:
         raise InputError(f"the scheduler at {session.host}: {error}") from error
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise InputError(
             f"the answer of {session.host} is not an explanation: {error}; is that a kubestow?"
         ) from error
