@@ -77,8 +77,7 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "force",
         BOOL,
         False,
-        "Overwrite the files of --record and --write-config-to if they exist. kube-scheduler does "
-        "not have this flag.",
+        "Overwrite the file of --record if it exists. kube-scheduler does not have this flag.",
     ),
     Flag(
         Section.MISC,

@@ -508,9 +508,8 @@ def announce_config(process: ServiceProcess) -> bool:
     try:
         # To be used as a configuration, so with its secrets.
         text = write_config(process.config, options.gates, has_secrets=True)
-        keeping.write(path, text, force=options.force)
-    except FileExistsError as error:
-        raise ConfigError(keeping.exists_text(path, "--write-config-to")) from error
+        # As kube-scheduler, it replaces a file that exists.
+        keeping.write(path, text, force=True)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ConfigError(f"open {options.write_config_to}: {reason}") from error
