@@ -88,6 +88,11 @@ class ConflictError(ApiError):
     code = 409
     reason = "Conflict"
 
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the object has another UID than the request names: the one meant is gone."""
+        return "UID in precondition" in str(self)
+
 
 class InvalidError(ApiError):
     code = 422

@@ -135,13 +135,13 @@ def test_patch_pod_status_writes_and_repeats_nothing(
     assert "nominatedNodeName" not in cluster.get(PODS, "default", "web-1").document["status"]
 
 
-def test_delete_pod_by_name_or_by_identity(client: MemoryClient, cluster: MemoryCluster, pod: Pod):
+def test_delete_pod_by_identity(client: MemoryClient, cluster: MemoryCluster, pod: Pod):
     older = msgspec.structs.replace(
         pod, metadata=msgspec.structs.replace(pod.metadata, uid="older")
     )
     with pytest.raises(ConflictError):
-        asyncio.run(client.delete_pod(older, same_uid=True))
-    run(client.delete_pod(older))
+        asyncio.run(client.delete_pod(older))
+    run(client.delete_pod(pod))
     with pytest.raises(NotFoundError):
         asyncio.run(client.delete_pod(pod))
 

@@ -296,6 +296,21 @@ def test_a_status_is_written_when_it_changes(run: Run, pod_document: Build):
     run(body)
 
 
+def test_a_status_names_its_pod(run: Run, pod_document: Build):
+    async def body(rig: Rig) -> None:
+        rig.cluster.create(PODS, pod_document("a"))
+        pod = await rig.client.get(Pod, "default", "a")
+        older = msgspec.structs.replace(
+            pod, metadata=msgspec.structs.replace(pod.metadata, uid="older")
+        )
+        with pytest.raises(ConflictError) as raised:
+            await rig.client.patch_pod_status(older, nominated_node_name="n1")
+        assert raised.value.is_replaced
+        assert (await rig.client.get(Pod, "default", "a")).status.nominated_node_name == ""
+
+    run(body)
+
+
 def test_deleting_pods(run: Run, pod_document: Build):
     async def body(rig: Rig) -> None:
         rig.cluster.create(PODS, pod_document("a", nodeName="n1"))
@@ -304,9 +319,9 @@ def test_deleting_pods(run: Run, pod_document: Build):
             pod, metadata=msgspec.structs.replace(pod.metadata, uid="older")
         )
         with pytest.raises(ConflictError):
-            await rig.client.delete_pod(older, same_uid=True)
+            await rig.client.delete_pod(older)
         # On a node it ends with its own grace period.
-        await rig.client.delete_pod(older)
+        await rig.client.delete_pod(pod)
         pod = await rig.client.get(Pod, "default", "a")
         assert pod.metadata.deletion_grace_period_seconds == 30
         await rig.client.delete(Pod, "default", "a", grace_period_s=0)

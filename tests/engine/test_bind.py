@@ -712,3 +712,36 @@ def test_pods_to_activate_are_activated_after_binding(make_world: type[World], r
         assert world.place_of(parked) is Place.ACTIVE
 
     run(go())
+
+
+# --- writes of one pod keep their order ---
+
+
+def test_a_binding_waits_for_the_condition_of_the_attempt_before(run: Run, make_world: Any) -> None:
+    """An API server that takes the condition last would leave a bound pod PodScheduled=False."""
+    refusals = [Status.unschedulable("full")]
+
+    def reserve(*_: object) -> Status | None:
+        return refusals.pop() if refusals else None
+
+    async def go() -> None:
+        once = make_plugin("Once", reserve=reserve, unreserve=lambda *_: None, events=tuple)
+        world: World = make_world(once, nodes=[make_node("n1")])
+        pod = world.create(make_pod("p"))
+        other = make_pod("q")
+        world.server.patching.clear()
+        world.schedule()
+        await world.settle()
+        world.queue.activate([pod])
+        world.create(other)
+        world.schedule()
+        world.schedule()
+        await world.settle()
+        # The other pod has nothing under way and does not wait.
+        assert (world.server.patches, world.server.bound) == ([], {"q": "n1"})
+        world.server.patching.set()
+        await world.settle()
+        assert [patch.pod for patch in world.server.patches] == ["p"]
+        assert world.server.bound == {"q": "n1", "p": "n1"}
+
+    run(go())

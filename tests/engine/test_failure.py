@@ -11,8 +11,9 @@ import pytest
 from kubestow.api.meta import Condition
 from kubestow.api.pod import Pod, assign
 from kubestow.cache.objects import ClusterObjects
+from kubestow.cluster.status_writer import StatusPatch
 from kubestow.engine.decision import CLEAR_NOMINATION, FitError, Nomination
-from kubestow.engine.failure import FailureHandler, StatusPatch
+from kubestow.engine.failure import FailureHandler
 from kubestow.errors import PluginError
 from kubestow.framework.diagnosis import Diagnosis
 from kubestow.framework.events import Action, ClusterEvent, Resource
@@ -63,7 +64,7 @@ class Harness:
         assert popped is not None
         self.queued_pod: QueuedPod = popped
 
-    def write_status(self, pod: Pod, patch: StatusPatch) -> None:
+    def start_write(self, pod: Pod, patch: StatusPatch) -> None:
         self.patches.append(patch)
 
     def fail(self, status: Status = ERROR, nomination: Nomination | None = None) -> None:

@@ -55,7 +55,7 @@ class SlowClient:
         self.sent.append(asyncio.get_running_loop().create_future())
         await self.sent[-1]
 
-    async def delete_pod(self, pod: Pod, *, same_uid: bool = False) -> None:
+    async def delete_pod(self, pod: Pod) -> None:
         await self.bind(pod, "")
 
 

@@ -156,10 +156,9 @@ class MemoryClient:
                 PODS, metadata.namespace, metadata.name, patch, subresource="status"
             )
 
-    async def delete_pod(self, pod: Pod, *, same_uid: bool = False) -> None:
+    async def delete_pod(self, pod: Pod) -> None:
         metadata = pod.metadata
-        uid = metadata.uid if same_uid else ""
-        self._cluster.delete(PODS, metadata.namespace, metadata.name, uid=uid)
+        self._cluster.delete(PODS, metadata.namespace, metadata.name, uid=metadata.uid)
 
     async def create_event(self, event: Event) -> None:
         self._cluster.create(EVENTS, to_document(event))

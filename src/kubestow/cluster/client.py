@@ -165,13 +165,14 @@ class ClusterClient(Protocol):
     ) -> None:
         """Write a condition and a nomination (W2 to W5); nothing is sent if the pod has both.
 
-        None leaves a part as it is, an empty node name removes the nomination. The condition is
-        written as given: `pod_status.changed_condition` sets its times.
+        ConflictError if there is another pod of this name. None leaves a part as it is, an empty
+        node name removes the nomination. The condition is written as given:
+        `pod_status.changed_condition` sets its times.
         """
         ...
 
-    async def delete_pod(self, pod: Pod, *, same_uid: bool = False) -> None:
-        """Delete a pod with its own grace period (W6), with `same_uid` only if the UID matches."""
+    async def delete_pod(self, pod: Pod) -> None:
+        """Delete this pod (by UID) with its own grace period (W6)."""
         ...
 
     async def create_event(self, event: Event) -> None: ...

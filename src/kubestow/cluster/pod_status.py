@@ -1,7 +1,9 @@
 """Patches of a pod's status: the condition that says why it waits, the nominated node.
 
 The patch is computed between two statuses, names only what differs, and is empty when nothing does;
-an empty patch is not sent (spec 09 §4.6). The memory client and the real one send the same bytes.
+an empty patch is not sent (spec 09 §4.6). Beyond upstream it names the pod's UID: a pod that was
+made again under the same name is not changed. The memory client and the real one send the same
+bytes.
 
 Not here: when a pod's condition is written (`engine`), how a server merges it (`patch`).
 """
@@ -47,7 +49,9 @@ def pod_status_patch(
         status |= condition_patch(pod.status.conditions, condition, _written)
     if nominated_node_name is not None and nominated_node_name != pod.status.nominated_node_name:
         status["nominatedNodeName"] = nominated_node_name or None
-    return {"status": status} if status else {}
+    if not status:
+        return {}
+    return {"metadata": {"uid": pod.metadata.uid}, "status": status}
 
 
 def condition_patch(

@@ -15,9 +15,10 @@ from typing import Final, NamedTuple
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.cache import Cache
+from kubestow.cluster.status_writer import StatusPatch, StatusWriter
 from kubestow.engine.decision import CLEAR_NOMINATION, FitError
 from kubestow.engine.extenders import ExtenderChain
-from kubestow.engine.failure import FailureHandler, StatusPatch, StatusWriter
+from kubestow.engine.failure import FailureHandler
 from kubestow.engine.metrics import SCHEDULED, SchedulerMetrics
 from kubestow.errors import CacheError, PluginError
 from kubestow.framework.answers import (
@@ -186,6 +187,10 @@ class Binder:
         return status
 
     async def _write_binding(self, placement: Placement) -> Status | None:
+        # The API server may take the binding first, and then what an earlier attempt writes: the
+        # pod would be bound and say that it is not.
+        while (status_write := self._writer.under_way(placement.pod.uid)) is not None:
+            await status_write
         if self._may_bind is not None:
             await self._may_bind()
         if self._extenders is None:
@@ -201,7 +206,7 @@ class Binder:
         pod = placement.pod.pod
         if pod.status.nominated_node_name != placement.node_name:
             patch = StatusPatch(nominated_node_name=placement.node_name)
-            await self._writer.write_status(pod, patch)
+            await self._writer.start_write(pod, patch)
 
     async def _wait_on_permit(self, placement: Placement) -> Status | None:
         uid = placement.pod.uid

@@ -15,12 +15,13 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS, Clock, SteadyClock
 from kubestow.cluster.client import ClusterClient
+from kubestow.cluster.status_writer import ClientStatusWriter, StatusWriter
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.bind import Binder, BindPermission
 from kubestow.engine.decide import Decider
 from kubestow.engine.extenders import extender_chain
-from kubestow.engine.failure import FailureHandler, StatusWriter
+from kubestow.engine.failure import FailureHandler
 from kubestow.engine.groups.collect import Collector
 from kubestow.engine.groups.condition import ConditionWriter
 from kubestow.engine.groups.cycle import GroupScheduler
@@ -35,7 +36,6 @@ from kubestow.engine.placing import Placer
 from kubestow.engine.profiles import Registry, build_profiles
 from kubestow.engine.scheduler import Scheduler
 from kubestow.engine.select_host import HostSelector, PreorderSelector
-from kubestow.engine.status_writer import ClientStatusWriter
 from kubestow.engine.tasks import BackgroundTasks
 from kubestow.engine.waiting_cycle import WaitingCycles
 from kubestow.framework.attempt_timer import AttemptTimer
@@ -43,6 +43,7 @@ from kubestow.framework.handle import EventSink, Handle
 from kubestow.framework.hints import build_hint_map
 from kubestow.framework.plugin import SharedGatePlugin
 from kubestow.framework.profile import Profile, plugin_name
+from kubestow.framework.victims import SharedVictims, VictimClient
 from kubestow.framework.waiting import PodInPreBind, WaitingPods
 from kubestow.plugins.priority_sort import PrioritySort
 from kubestow.plugins.registry import REGISTRY
@@ -100,6 +101,7 @@ class SchedulerFactory:
         if self.gates.enabled("GenericWorkload"):
             cache.groups = groups
         tasks, waiting_pods = self.tasks_type(clock), WaitingPods()
+        writer, victims = self.make_status_writer(tasks), self.make_victims()
         in_pre_bind: dict[str, PodInPreBind] = {}
         names = [profile.scheduler_name for profile in config.profiles]
         events = {name: self.events(name) for name in names}
@@ -123,6 +125,8 @@ class SchedulerFactory:
                 in_pre_bind=in_pre_bind,
                 groups=groups,
                 spawn=tasks.spawn,
+                status_writer=writer,
+                victims=victims,
                 feature_gates=self.gates,
                 metrics=self.metrics,
                 extenders=extenders.extenders if extenders is not None else (),
@@ -141,7 +145,6 @@ class SchedulerFactory:
         for handle in handles:
             handle.nominator = queue.nominator
             handle.activate = queue.activate
-        writer = self.make_status_writer(tasks)
         failures = self.failures_type(queue, self.objects.pods, events, writer, clock)
         decider = self.decider_type(
             snapshot,
@@ -244,6 +247,9 @@ class SchedulerFactory:
 
     def make_status_writer(self, tasks: BackgroundTasks) -> StatusWriter:
         return ClientStatusWriter(self.client, tasks.spawn)
+
+    def make_victims(self) -> VictimClient:
+        return SharedVictims(self.client, self.objects.pods)
 
     def make_queue(
         self, profiles: Mapping[str, Profile], groups: Groups, *, has_extenders: bool

@@ -4,16 +4,15 @@ The pod goes back to the queue, its nomination is updated, and a condition and a
 """
 
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from typing import Final, Protocol
-
-import msgspec
 
 from kubestow.api.meta import Condition
 from kubestow.api.pod import Pod, first_condition
 from kubestow.clock import Clock
 from kubestow.cluster.documents import whole_seconds_at
 from kubestow.cluster.pod_status import changed_condition
+from kubestow.cluster.status_writer import StatusPatch, StatusWriter
 from kubestow.engine.decide import NO_NODES_TEXT
 from kubestow.engine.decision import FitError, GroupMisfitError, Nomination
 from kubestow.engine.metrics import ERROR, UNSCHEDULABLE
@@ -33,19 +32,6 @@ REASON_SCHEDULER_ERROR: Final = "SchedulerError"
 
 class PodLister(Protocol):
     def get(self, namespace: str, name: str, /) -> Pod | None: ...
-
-
-class StatusPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be written to a pod's status; None leaves that part as it is."""
-
-    condition: Condition | None = None
-    nominated_node_name: str | None = None
-
-
-class StatusWriter(Protocol):
-    def write_status(self, pod: Pod, patch: StatusPatch) -> Awaitable[None]:
-        """Start a patch; the result is ready when it was written or has failed."""
-        ...
 
 
 class FailureHandler:
@@ -137,7 +123,7 @@ class FailureHandler:
         )
         if patch.condition is not None or patch.nominated_node_name is not None:
             inform(log, "Updating pod condition and nominated node name", v=3, pod=_name(pod))
-            self._writer.write_status(pod, patch)
+            self._writer.start_write(pod, patch)
 
     def _changed_condition(self, pod: Pod, status: Status, message: str) -> Condition | None:
         reason = self._reason(status)

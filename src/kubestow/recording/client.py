@@ -144,8 +144,8 @@ class RecordingClient:
         )
         await self._noted_of_pod("patch_pod_status", pod, call)
 
-    async def delete_pod(self, pod: Pod, *, same_uid: bool = False) -> None:
-        call = self._client.delete_pod(pod, same_uid=same_uid)
+    async def delete_pod(self, pod: Pod) -> None:
+        call = self._client.delete_pod(pod)
         await self._noted_of_pod("delete_pod", pod, call)
 
     async def _noted_of_pod(self, request: str, pod: Pod, call: Awaitable[None]) -> None:

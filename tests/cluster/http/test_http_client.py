@@ -393,8 +393,9 @@ def test_a_status_is_patched_and_only_when_it_changes(serve: Any, connect: Any):
         (seen,) = server.requests
         assert (seen.method, seen.path) == ("PATCH", "/api/v1/namespaces/prod/pods/web-1/status")
         assert seen.headers["Content-Type"] == "application/strategic-merge-patch+json"
-        # Example 1 of spec 09 §4.6.
+        # Example 1 of spec 09 §4.6, and the UID.
         assert seen.body == {
+            "metadata": {"uid": "u1"},
             "status": {
                 "conditions": [
                     {
@@ -407,12 +408,15 @@ def test_a_status_is_patched_and_only_when_it_changes(serve: Any, connect: Any):
                         "type": "PodScheduled",
                     }
                 ]
-            }
+            },
         }
         await client.patch_pod_status(POD, nominated_node_name="")
         assert len(server.requests) == 1
         await client.patch_pod_status(POD, nominated_node_name="n1")
-        assert server.requests[1].body == {"status": {"nominatedNodeName": "n1"}}
+        assert server.requests[1].body == {
+            "metadata": {"uid": "u1"},
+            "status": {"nominatedNodeName": "n1"},
+        }
 
     run(serve, connect, [say({})], body)
 
@@ -457,14 +461,29 @@ def test_a_status_is_repeated_after_a_refused_connection(serve: Any, connect: An
     asyncio.run(main())
 
 
+def test_the_status_of_another_pod_of_this_name_is_not_patched_again(serve: Any, connect: Any):
+    """409 as kube-apiserver v1.36 words it; other conflicts are worth another try."""
+    text = (
+        'Operation cannot be fulfilled on pods "web-1": StorageError: invalid object, Code: 4, '
+        "Key: /registry/pods/prod/web-1, ResourceVersion: 0, AdditionalErrorMsg: Precondition "
+        "failed: UID in precondition: u1, UID in object meta: u2"
+    )
+
+    async def body(client: HttpClient, server: Any) -> None:
+        with pytest.raises(ConflictError) as raised:
+            await client.patch_pod_status(POD, nominated_node_name="n1")
+        assert raised.value.is_replaced
+        assert len(server.requests) == 1
+
+    run(serve, connect, [say({"kind": "Status", "message": text}, 409)], body)
+
+
 def test_deletions(serve: Any, connect: Any):
     async def body(client: HttpClient, server: Any) -> None:
         await client.delete_pod(POD)
-        await client.delete_pod(POD, same_uid=True)
         await client.delete(Node, "", "n1", grace_period_s=0)
         options: JsonObject = {"apiVersion": "v1", "kind": "DeleteOptions"}
         assert [(seen.method, seen.path, seen.body) for seen in server.requests] == [
-            ("DELETE", "/api/v1/namespaces/prod/pods/web-1", options),
             (
                 "DELETE",
                 "/api/v1/namespaces/prod/pods/web-1",

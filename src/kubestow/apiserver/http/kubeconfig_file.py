@@ -28,7 +28,6 @@ from kubestow.api.meta import JsonObject
 from kubestow.apiserver.http.kubeconfig_journal import AddedEntry, Journal
 from kubestow.cluster.documents import as_object, is_list, is_object, objects_in, value_at
 from kubestow.errors import DecodeError, InputError
-from kubestow.files.reading import read_file
 
 logger = logging.getLogger(__name__)
 
@@ -155,7 +154,7 @@ class KubeconfigFile:
     def _read(self) -> bytes | None:
         """The content; None if there is no file."""
         try:
-            return read_file(self.path)
+            return self.path.read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:

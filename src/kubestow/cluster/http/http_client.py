@@ -38,7 +38,7 @@ from kubestow.cluster.resources import (
     Subresource,
     client_resources,
 )
-from kubestow.errors import ApiError, DecodeError, GoneError, UnreachableError
+from kubestow.errors import ApiError, ConflictError, DecodeError, GoneError, UnreachableError
 
 logger = logging.getLogger(__name__)
 
@@ -242,10 +242,9 @@ class HttpClient:
             await self._sleep(delay_s * (1.0 + 0.1 * self._rng.random()))
         await self._send_patch(path, patch, "strategic")
 
-    async def delete_pod(self, pod: Pod, *, same_uid: bool = False) -> None:
+    async def delete_pod(self, pod: Pod) -> None:
         metadata = pod.metadata
-        uid = metadata.uid if same_uid else ""
-        await self.delete(Pod, metadata.namespace, metadata.name, uid=uid)
+        await self.delete(Pod, metadata.namespace, metadata.name, uid=metadata.uid)
 
     async def create_event(self, event: Event) -> None:
         path = list_path(EVENTS, event.metadata.namespace or "default")
@@ -382,6 +381,8 @@ def _with_query(path: str, query: dict[str, str]) -> str:
 def _is_retriable(error: ApiError) -> bool:
     if isinstance(error, UnreachableError):
         return error.cause == "refused"
+    if isinstance(error, ConflictError) and error.is_replaced:
+        return False
     return error.code in _STATUS_RETRY_CODES
 
 

@@ -150,7 +150,7 @@ class ReplayClient:
     ) -> None:
         await self._of_pod("patch_pod_status", pod)
 
-    async def delete_pod(self, pod: Pod, *, same_uid: bool = False) -> None:
+    async def delete_pod(self, pod: Pod) -> None:
         await self._of_pod("delete_pod", pod)
 
     async def create_event(self, event: Event) -> None:

@@ -311,8 +311,8 @@ class FaultyClient(MemoryClient):
             )
         )
 
-    async def delete_pod(self, pod: Pod, *, same_uid: bool = False) -> None:
-        await self._post(super().delete_pod(pod, same_uid=same_uid))
+    async def delete_pod(self, pod: Pod) -> None:
+        await self._post(super().delete_pod(pod))
 
     async def create_event(self, event: Event) -> None:
         await self._post(super().create_event(event))
