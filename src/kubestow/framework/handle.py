@@ -14,10 +14,12 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
+from kubestow.cluster.status_writer import ClientStatusWriter, StatusWriter
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.framework.extender import PreemptExtender
 from kubestow.framework.metrics import NO_PLUGIN_METRICS, PluginMetrics
 from kubestow.framework.profile import Profile
+from kubestow.framework.victims import SharedVictims, VictimClient
 from kubestow.framework.waiting import PodInPreBind, WaitingPods
 
 
@@ -76,6 +78,9 @@ class Handle:
     groups: Groups = field(default=cast(Groups, None))
     # Runs something beside the scheduling loop.
     spawn: Callable[[Coroutine[Any, Any, None]], None]
+    # Two kinds of writes that are in order, or made once, only if all plugins make them here.
+    status_writer: StatusWriter = field(default=cast(StatusWriter, None))
+    victims: VictimClient = field(default=cast(VictimClient, None))
     # The plugin's profile, for plugins that simulate the others; set once all its plugins exist.
     profile: Profile = field(init=False)
     # These two belong to the queue, which is made after the plugins.
@@ -92,3 +97,7 @@ class Handle:
     def __post_init__(self) -> None:
         if cast(Groups | None, self.groups) is None:
             self.groups = Groups(self.objects.pod_groups)
+        if cast(StatusWriter | None, self.status_writer) is None:
+            self.status_writer = ClientStatusWriter(self.client, self.spawn)
+        if cast(VictimClient | None, self.victims) is None:
+            self.victims = SharedVictims(self.client, self.objects.pods)

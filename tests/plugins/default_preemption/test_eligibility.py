@@ -43,6 +43,22 @@ def why(
     return why_ineligible(PodInfo(pod), diagnosis, snapshot, rules)
 
 
+def test_a_victim_whose_deletion_was_requested_is_leaving() -> None:
+    """Also if no watch shows it: another victim elsewhere would be evicted in vain."""
+    running = make_pod("v", node="n1", priority=1)
+    snapshot = make_snapshot([make_node("n1"), make_node("n2")], [running])
+    diagnosis = Diagnosis(snapshot.names)
+    diagnosis.set_explicit(0, FITS_NOT)
+    for requested, nominated, expected in [
+        ({running.metadata.uid}, "n1", TERMINATING_VICTIM),
+        ({running.metadata.uid}, "n2", ""),
+        ({"another"}, "n1", ""),
+    ]:
+        pod = PodInfo(make_pod(priority=10, nominated_node=nominated))
+        found = why_ineligible(pod, diagnosis, snapshot, DEFAULT_RULES, requested.__contains__)
+        assert found == expected
+
+
 FITS_NOT = Status.unschedulable("Insufficient cpu")
 CANNOT = Status.unresolvable("node(s) had untolerated taint(s)")
 

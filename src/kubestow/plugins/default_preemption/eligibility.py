@@ -38,9 +38,17 @@ DEFAULT_RULES: Final = VictimRules(may_evict_any, importance_key)
 
 
 def why_ineligible(
-    pod: PodInfo, diagnosis: Diagnosis, snapshot: Snapshot, rules: VictimRules
+    pod: PodInfo,
+    diagnosis: Diagnosis,
+    snapshot: Snapshot,
+    rules: VictimRules,
+    is_requested: Callable[[str], bool] = lambda uid: False,
 ) -> str:
-    """Why the pod must not preempt now; empty if it may."""
+    """Why the pod must not preempt now; empty if it may.
+
+    `is_requested` says of a UID that this scheduler deletes the pod, though no watch shows it yet.
+    Upstream would take another victim elsewhere; its requests are faster than its cycles.
+    """
     if pod.pod.spec.preemption_policy == "Never":
         return NEVER
     nominated = pod.pod.status.nominated_node_name
@@ -54,7 +62,7 @@ def why_ineligible(
     info = snapshot.node_infos[row]
     is_waiting = any(
         victim.priority < pod.priority
-        and is_leaving_for_preemption(victim)
+        and (is_leaving_for_preemption(victim) or is_requested(victim.uid))
         and rules.may_evict(info, victim, pod)
         for victim in info.pods
     )

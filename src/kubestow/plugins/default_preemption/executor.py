@@ -1,20 +1,23 @@
 """Evicts the victims beside the scheduling loop (spec 08 A10).
 
-    marked ── nominations cleared ── all victims but the last evicted ── the last ─┬─ unmarked
-       │                                                 deletions not seen yet:   │      ▲
-       │                                                 wait for the watch        └──────┤
-       └────────────── any failure: the preemptor is activated, to try again ─────────────┘
+    marked ── nominations cleared ── all victims but the last evicted ── the last ─── unmarked
+       └────────────── any failure: unmarked and activated, to try again ─────────────────┘
 
 While a pod is marked its PreEnqueue holds it back: tried too early, it would find its victims still
 there and preempt elsewhere. The last victim is evicted alone and noted: its deletion is the event
-that queues the pod again, and may arrive before the mark is removed.
+that queues the pod again, and may arrive before the mark is removed. A pod that preempts again
+while an earlier eviction is under way has one mark for both, as upstream: the last victim that was
+noted counts, and the eviction that ends first removes it.
 
-Beyond upstream, a pod stays marked until its victims' deletions were seen. Upstream's watches run
-in parallel with its cycles and are seldom behind the answers to its requests; here both share one
-loop, and a preemptor that is tried in between evicts pods for the second time.
+Beyond upstream, a pod is held back until the deletions that the API server has answered were seen.
+Upstream's watches run in parallel with its cycles and are seldom behind the answers to its
+requests; here both share one loop, and a preemptor that is tried in between evicts pods for the
+second time. Where no watch is behind, this changes nothing.
 
-An event that came while the pod was held back is lost to it. So at the end the pod is activated if
-no other can follow: all victims are gone, for example because another preemptor had evicted them.
+An event that comes while the pod is held back is lost to it. Where the pod is only held back
+because a watch is behind an answer, or an answer behind a watch, it is activated once both are in.
+It is also activated if no event can follow: all victims are gone, and another preemptor had evicted
+one of them.
 
 A scheduling cycle never waits. So without SchedulerAsyncPreemption victims are evicted beside the
 loop as well, without a mark and in the order of that mode; a failure is then only logged, because
@@ -25,7 +28,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Iterable, Sequence
 from datetime import UTC, datetime
-from itertools import compress
+from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from kubestow.api.meta import ApiObject, Condition, object_ref
@@ -33,8 +36,10 @@ from kubestow.api.pod import Pod, is_terminating
 from kubestow.api.pod_info import PodInfo
 from kubestow.clock import NANOSECONDS
 from kubestow.cluster.pod_status import changed_condition
-from kubestow.errors import KubestowError, NotFoundError
+from kubestow.cluster.status_writer import StatusPatch
+from kubestow.errors import KubestowError
 from kubestow.framework.handle import Handle
+from kubestow.framework.victims import DeletionResult
 from kubestow.plugins.default_preemption.deletions import Deletions
 from kubestow.plugins.default_preemption.eligibility import (
     DISRUPTION_TARGET,
@@ -44,6 +49,7 @@ from kubestow.plugins.default_preemption.eligibility import (
 log = logging.getLogger(__name__)
 
 IN_MEMORY: Final = " (in kube-scheduler memory)."
+CLEARED: Final = StatusPatch(nominated_node_name="")
 
 
 class Preemptor(NamedTuple):
@@ -70,25 +76,48 @@ class Preemptor(NamedTuple):
 
 
 class Eviction(NamedTuple):
-    """Pods to evict from a node, and the preemptor. Victims being deleted already are left out."""
+    """Pods to evict from a node, and the preemptor. Victims being deleted already are left out.
+
+    `nominated` are less important pods, which are no longer nominated to the node then.
+    """
 
     preemptor: Preemptor
     node_name: str
     victims: Sequence[Pod]
+    nominated: Sequence[Pod]
 
 
-class _Mark:
-    """A preemptor is held back until the deletion of the pods awaited was seen.
+class _Hold:
+    """What holds a preemptor back, of all its evictions that are under way."""
 
-    None are awaited yet (`awaited` is None) as long as some evictions were not requested.
-    """
-
-    __slots__ = ("awaited", "has_held_back")
+    __slots__ = (
+        "answered",
+        "eviction_count",
+        "is_marked",
+        "last_victim",
+        "refusal",
+        "requested",
+        "shares_victims",
+        "victims",
+    )
 
     def __init__(self) -> None:
-        self.awaited: Sequence[Pod] | None = None
-        # Whether the last event that would have queued the preemptor came too early.
-        self.has_held_back = False
+        self.eviction_count = 0
+        # As upstream: marked until an eviction has ended, and the victim that was noted last.
+        self.is_marked = False
+        self.last_victim: Pod | None = None
+        self.victims: list[Pod] = []  # of all of them
+        # Victims whose deletion is requested, and those where the answer came before the watch.
+        self.requested: list[Pod] = []
+        self.answered: list[Pod] = []
+        # Set where the queue was refused, for an event that is lost by that.
+        self.refusal: LostEvent | None = None
+        self.shares_victims = False
+
+
+class LostEvent(Enum):
+    EARLY = "a watch and an answer are not equally far"
+    LOST = "evictions are under way"
 
 
 class Executor:
@@ -96,71 +125,132 @@ class Executor:
         self._plugin_name = plugin_name
         self._handle = handle
         self._is_async = is_async
-        self._marks: dict[str, _Mark] = {}  # by UID of the preemptor
+        self._holds: dict[str, _Hold] = {}  # by UID of the preemptor
         self._deletions = Deletions(handle.objects.pods)
 
     def evict(self, preemptor: Preemptor, node_name: str, victims: Sequence[PodInfo]) -> None:
         """Start the eviction of the victims; returns at once."""
-        staying = [victim.pod for victim in victims if not is_terminating(victim.pod)]
+        eviction = self.plan(preemptor, node_name, victims)
+        staying = eviction.victims
         if staying or not self._is_async:
             self._handle.metrics.preemption_actuated(len(victims))
-        eviction = Eviction(preemptor, node_name, staying)
         self._handle.groups.start_leaving(staying)
         if not self._is_async:
             self._handle.spawn(self._evict_at_once(eviction))
         elif staying:
-            mark = self._marks[preemptor.uid] = _Mark()
-            self._handle.spawn(self._evict_in_background(eviction, mark))
+            hold = self._holds.setdefault(preemptor.uid, _Hold())
+            hold.is_marked = True
+            hold.eviction_count += 1
+            hold.victims += staying
+            if len(staying) == 1 and not eviction.nominated:
+                # Noted now: the pod goes back to the queue before the task begins.
+                hold.last_victim = staying[0]
+            self._handle.spawn(self._evict_in_background(eviction, hold))
+
+    def plan(self, preemptor: Preemptor, node_name: str, victims: Sequence[PodInfo]) -> Eviction:
+        """What there is to do; nothing if all victims are leaving, except without the gate."""
+        staying = [victim.pod for victim in victims if not is_terminating(victim.pod)]
+        nominated: Sequence[Pod] = ()
+        if staying or not self._is_async:
+            nominated = [
+                pod.pod
+                for pod in self._handle.nominator.nominated_pods_for_node(node_name)
+                if pod.priority < preemptor.priority and pod.pod.status.nominated_node_name
+            ]
+        return Eviction(preemptor, node_name, staying, nominated)
 
     def is_preempting(self, uid: str) -> bool:
-        """Whether this preemptor should wait: the deletion of some victim was not seen yet."""
-        mark = self._marks.get(uid)
-        if mark is None:
+        """Whether this preemptor should wait; an event for which the queue asks is lost then."""
+        hold = self._holds.get(uid)
+        if hold is None:
             return False
-        mark.has_held_back = mark.awaited is None or not all(
-            map(self._deletions.is_seen, mark.awaited)
-        )
-        return mark.has_held_back
+        is_seen = self._deletions.is_seen
+        if hold.is_marked and (hold.last_victim is None or not is_seen(hold.last_victim)):
+            is_early = any(self._is_ahead(victim) for victim in hold.requested)
+        elif not all(map(is_seen, hold.answered)):
+            is_early = True
+        else:
+            hold.refusal = None
+            return False
+        if is_early:
+            hold.refusal = LostEvent.EARLY
+        elif hold.refusal is None:
+            hold.refusal = LostEvent.LOST
+        return True
+
+    def _is_ahead(self, victim: Pod) -> bool:
+        """Whether the watch has shown the deletion before the answer has come."""
+        return self._handle.victims.is_sent(victim) and self._deletions.is_seen(victim)
 
     # --- the two orders ---
 
-    async def _evict_in_background(self, eviction: Eviction, mark: _Mark) -> None:
-        *others, last = eviction.victims
-        must_activate = True
+    async def _evict_in_background(self, eviction: Eviction, hold: _Hold) -> None:
+        waiting: Sequence[Pod] = ()
         try:
-            is_cleared = await self._clear_nominations(eviction)
-            are_deleted = await _all_or_first_error(
-                self._evict_one(eviction, victim) for victim in others
-            )
-            mark.awaited = (last,)
-            are_deleted.append(await self._evict_one(eviction, last))
-            if is_cleared:
-                mark.awaited = [*compress(eviction.victims, are_deleted)]
-                must_activate = await self._has_lost_event(mark, eviction.victims)
-                must_activate &= not eviction.preemptor.is_member
-        except Exception as error:  # After any failure the preemptor tries again.
-            self._log(eviction, error)
+            waiting = await self._evict_in_order(eviction, hold)
+            hold.is_marked, hold.last_victim = False, None
+            if not waiting:
+                self._queue_again(eviction, hold)
+                await self._deletions.wait_seen(hold.answered)
         finally:
-            uid = eviction.preemptor.uid
-            # Held back no longer, the preemptor may have begun another eviction meanwhile.
-            if self._marks.get(uid) is mark:
-                del self._marks[uid]
+            hold.eviction_count -= 1
+            if not hold.eviction_count:
+                del self._holds[eviction.preemptor.uid]
             self._handle.groups.stop_leaving(eviction.victims)
             self._handle.metrics.preemption_task_ended()
-        if must_activate:
-            # Some victims stay, or all are gone: no event may come that would queue the pod again.
+        if waiting:
+            self._handle.activate(waiting)
+        else:
+            self._queue_again(eviction, hold)
+
+    async def _evict_in_order(self, eviction: Eviction, hold: _Hold) -> Sequence[Pod]:
+        """Evict all victims but the last, then the last.
+
+        If anything fails, the pods that no event may queue again, because some victims stay.
+        """
+        *others, last = eviction.victims
+        try:
+            is_cleared = await self._clear_nominations(eviction)
+            await _all_or_first_error(self._evict_held(eviction, other, hold) for other in others)
+            hold.last_victim = last
+            self._queue_again(eviction, hold)
+            await self._evict_held(eviction, last, hold)
+        except Exception as error:  # After any failure the preemptor tries again.
+            self._log(eviction, error)
+            return [*eviction.preemptor.pods, *self._deferred(eviction)]
+        return () if is_cleared else eviction.preemptor.pods
+
+    def _deferred(self, eviction: Eviction) -> Iterable[Pod]:
+        """The pods that may not have been allowed to preempt, because these victims would leave."""
+        preemptors = {pod.metadata.uid for pod in eviction.preemptor.pods}
+        for node_name in {victim.spec.node_name for victim in eviction.victims}:
+            for pod in self._handle.nominator.nominated_pods_for_node(node_name):
+                if pod.uid not in preemptors:
+                    yield pod.pod
+
+    def _queue_again(self, eviction: Eviction, hold: _Hold) -> None:
+        """Activate the preemptor if it is held back no longer and has lost an event."""
+        refusal = hold.refusal
+        if refusal is None or eviction.preemptor.is_member:
+            return
+        if refusal is LostEvent.LOST:
+            if hold.eviction_count or not hold.shares_victims:
+                return
+            if not all(map(self._deletions.is_gone, hold.victims)):
+                return  # The event of a victim that is still there will come.
+        if not self.is_preempting(eviction.preemptor.uid):
             self._handle.activate(eviction.preemptor.pods)
 
-    async def _has_lost_event(self, mark: _Mark, victims: Sequence[Pod]) -> bool:
-        """Wait until all deletions were seen; whether an event was lost that no other replaces."""
-        assert mark.awaited is not None
-        if all(map(self._deletions.is_seen, mark.awaited)):
-            # The event of a victim that is still there will come.
-            return mark.has_held_back and all(map(self._deletions.is_gone, victims))
-        # So will those of the deletions that were not seen yet.
-        mark.has_held_back = False
-        await self._deletions.wait_seen(mark.awaited)
-        return mark.has_held_back
+    async def _evict_held(self, eviction: Eviction, victim: Pod, hold: _Hold) -> None:
+        """Evict a victim; its preemptor is held back until the deletion was seen."""
+        hold.requested.append(victim)
+        try:
+            deletion = await self._evict_one(eviction, victim)
+        finally:
+            hold.requested.remove(victim)
+        hold.shares_victims |= deletion is DeletionResult.SHARED
+        if deletion is not None and not self._deletions.is_seen(victim):
+            hold.answered.append(victim)
 
     async def _evict_at_once(self, eviction: Eviction) -> None:
         try:
@@ -188,33 +278,29 @@ class Executor:
     # --- one pod ---
 
     async def _clear_nominations(self, eviction: Eviction) -> bool:
-        """Clear the nominations of less important pods to this node; return whether all succeeded.
+        """Clear the nominations of less important pods; return whether all succeeded.
 
         A failed patch does not stop the other evictions.
         """
-        nominated = self._handle.nominator.nominated_pods_for_node(eviction.node_name)
-        less_important = [
-            pod.pod for pod in nominated if pod.priority < eviction.preemptor.priority
-        ]
         is_cleared = True
-        for pod in less_important:
-            if not pod.status.nominated_node_name:
-                continue
+        for pod in eviction.nominated:
             try:
-                await self._handle.client.patch_pod_status(pod, nominated_node_name="")
+                await self._handle.status_writer.write(pod, CLEARED)
             except Exception as error:  # As above.
                 self._log(eviction, error)
                 is_cleared = False
         return is_cleared
 
-    async def _evict_one(self, eviction: Eviction, victim: Pod) -> bool:
-        """Evict a victim; whether the API server deletes it or has done so already."""
+    async def _evict_one(self, eviction: Eviction, victim: Pod) -> DeletionResult | None:
+        """Evict a victim; None if that needed no request."""
         preemptor, note = eviction.preemptor, self._note(eviction)
-        is_stopped = self._stop_placing(victim)
-        if is_stopped:
+        deletion = None
+        if self._stop_placing(victim):
             note += IN_MEMORY
-        elif not await self._delete(eviction.preemptor, victim):
-            return True
+        else:
+            deletion = await self._delete(eviction.preemptor, victim)
+            if deletion is not DeletionResult.MADE:
+                return deletion
         self._handle.events.record(
             victim,
             type="Normal",
@@ -223,7 +309,7 @@ class Executor:
             note=note,
             related=preemptor.related,
         )
-        return not is_stopped
+        return deletion
 
     def _note(self, eviction: Eviction) -> str:
         """The text of the event on a victim."""
@@ -239,8 +325,8 @@ class Executor:
         in_pre_bind = self._handle.in_pre_bind.get(uid)
         return in_pre_bind is not None and in_pre_bind.cancel(f"preempted by {self._plugin_name}")
 
-    async def _delete(self, preemptor: Preemptor, victim: Pod) -> bool:
-        """Set the disruption condition, then delete the pod; False if it is gone already."""
+    async def _delete(self, preemptor: Preemptor, victim: Pod) -> DeletionResult:
+        """Set the disruption condition, then delete the pod."""
         condition = Condition(
             type=DISRUPTION_TARGET,
             status="True",
@@ -250,25 +336,18 @@ class Executor:
             observed_generation=victim.metadata.generation,
         )
         changed = changed_condition(victim, condition, now=self._now())
-        client = self._handle.client
-        try:
-            if changed is not None:
-                await client.patch_pod_status(victim, condition=changed)
-            await client.delete_pod(victim)
-        except NotFoundError:
-            return False
-        return True
+        return await self._handle.victims.delete(victim, changed)
 
     def _now(self) -> datetime:
         # Times in the API have whole seconds.
         return datetime.fromtimestamp(self._handle.clock.now_ns() // NANOSECONDS, UTC)
 
 
-async def _all_or_first_error(calls: Iterable[Coroutine[Any, Any, bool]]) -> list[bool]:
-    """The results of all, run at the same time; the first that fails cancels the others."""
+async def _all_or_first_error(calls: Iterable[Coroutine[Any, Any, object]]) -> None:
+    """Run all at the same time; the first that fails cancels the others."""
     tasks = [asyncio.ensure_future(call) for call in calls]
     try:
-        return await asyncio.gather(*tasks)
+        await asyncio.gather(*tasks)
     finally:
         for task in tasks:
             task.cancel()

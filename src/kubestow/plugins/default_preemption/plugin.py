@@ -181,7 +181,9 @@ class DefaultPreemption:
     ) -> tuple[PostFilterResult | None, Status]:
         handle = self._handle
         pod = self._newest(pod)
-        reason = why_ineligible(pod, diagnosis, handle.snapshot, self.rules)
+        reason = why_ineligible(
+            pod, diagnosis, handle.snapshot, self.rules, handle.victims.is_requested
+        )
         if reason:
             return None, Status.unschedulable(reason)
         if len(handle.snapshot) == 0:
