@@ -304,4 +304,4 @@ def test_runs_are_explained_as_recorded(path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_every_recording_is_read() -> None:
     assert len(DECISIONS) == 13
-    assert len(RUNS) == 2
+    assert len(RUNS) == 4

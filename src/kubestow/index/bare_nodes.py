@@ -5,7 +5,7 @@ zero, and so are the counts of images, which only the cache has. Labels, taints 
 those of the snapshot.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.snapshot import FrozenImages
-from kubestow.index.image_rows import Scale
 from kubestow.index.nodes import Nodes
 
 
@@ -51,9 +50,6 @@ class BareNodes(Nodes):
     def image_column(self, image: str) -> None:
         return None
 
-    def image_sums(self, counts: Mapping[str, int], scale: Scale) -> IntArray:
-        return np.zeros(len(self), np.int64)
-
     def infos(self) -> list[NodeInfo]:
         infos: list[NodeInfo] = []
         for node in self.node_objects():
@@ -63,12 +59,7 @@ class BareNodes(Nodes):
         return infos
 
     def tracked(
-        self,
-        key: Hashable,
-        depends: Depends,
-        compute: Callable[[Nodes], npt.NDArray[Any]],
-        *,
-        is_large: bool = False,
+        self, key: Hashable, depends: Depends, compute: Callable[[Nodes], npt.NDArray[Any]]
     ) -> npt.NDArray[Any]:
         # The kept array includes pods and images.
         return compute(self)

@@ -17,8 +17,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-import msgspec
-
 from kubestow import collector
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
@@ -31,7 +29,6 @@ from kubestow.simulator.embedded import INSTANT_S, Controller, run_part
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
 from kubestow.simulator.loaded_claims import relink_claims
 from kubestow.simulator.resource_claim_controller import ResourceClaimController
-from kubestow.simulator.results import RefusedPods
 from kubestow.simulator.standing import StandingObjects
 from kubestow.simulator.volume_controller import VolumeController
 from kubestow.simulator.workloads import Made, made_of_workloads
@@ -78,20 +75,15 @@ def load_cluster(store: MemoryCluster, documents: Sequence[Document | JsonObject
     return LoadedObjects(standing, len(uids) < len(ordered), made, to_make)
 
 
-def make(store: MemoryCluster, made: Sequence[Made]) -> list[RefusedPods]:
-    """Create what controllers make of workloads; what is refused of each."""
-    refused: dict[str, RefusedPods] = {}
+def make(store: MemoryCluster, made: Sequence[Made]) -> list[InputError]:
+    """Create what controllers make of workloads; the refusals."""
+    refused: list[InputError] = []
     for each in made:
         try:
             _create(store, each.document)
         except InputError as error:
-            raw = each.workload.raw
-            owner = f"{raw['kind']}/{value_at(raw, 'metadata', 'name')}"
-            known = refused.get(owner) or RefusedPods(
-                owner=owner, message=str(error.__cause__ or error), pods=0
-            )
-            refused[owner] = msgspec.structs.replace(known, pods=known.pods + 1)
-    return list(refused.values())
+            refused.append(error)
+    return refused
 
 
 def count_pods(made: Sequence[Made]) -> int:

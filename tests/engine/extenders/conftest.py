@@ -17,7 +17,6 @@ class Request(NamedTuple):
     path: str
     content_type: str
     body: Any
-    authorization: str | None = None
 
 
 class ExtenderServer:
@@ -34,10 +33,7 @@ class ExtenderServer:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 content_type = self.headers["Content-Type"]
-                authorization = self.headers["Authorization"]
-                outer.requests.append(
-                    Request(self.path, content_type, json.loads(body), authorization)
-                )
+                outer.requests.append(Request(self.path, content_type, json.loads(body)))
                 answer = outer.answers[self.path.rpartition("/")[2]]
                 if callable(answer):
                     answer(self)

@@ -12,6 +12,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_group import PodGroup
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubestow.api.workload import PodDisruptionBudget
+from kubestow.simulator.conformance.runs.replay import serve_all
 from kubestow.simulator.conformance.runs.state import state_of
 from kubestow.simulator.conformance.runs.stepped_loop import SteppedLoop
 from kubestow.simulator.conformance.runs.world import EPOCH_NS, RunWorld
@@ -138,9 +139,7 @@ class Play:
         return self._runner.run(work())
 
     async def _serve(self) -> None:
-        await self._loop.settle()
-        while self.world.api.serve_next():
-            await self._loop.settle()
+        await serve_all(self.world, self._loop)
 
     # --- what the scheduler does ---
 

@@ -27,6 +27,7 @@ from kubestow.framework.runner import (
 from kubestow.framework.status import Status
 from kubestow.index.nodes import SimulatedNode, nodes_of
 from kubestow.plugins.default_preemption import DefaultPreemption
+from kubestow.plugins.default_preemption.executor import Preemptor
 from kubestow.plugins.volume_binding import VolumeBinding
 from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.report import Comparer
@@ -370,6 +371,14 @@ def compare_preemption(
     nominated = [one for one in got if one["node"] == recorded["nominatedNode"]]
     victims: list[str] = nominated[0]["victims"] if nominated else []
     comparer.equal(POST_FILTER, "victims", recorded.get("victims", []), victims)
+    if nominated:
+        chosen = candidates[got.index(nominated[0])]
+        preemptor = Preemptor.of_pod(decision.pod, is_member=False)
+        eviction = plugin.executor.plan(preemptor, nominated[0]["node"], tuple(chosen.victims))
+        cleared = [object_ref(pod.metadata) for pod in eviction.nominated]
+        comparer.equal(
+            POST_FILTER, "clearedNominations", recorded.get("clearedNominations", []), cleared
+        )
     statuses = {name: as_json(status) for name, status in dry_run.statuses().items()}
     comparer.equal(POST_FILTER, "dryRun", recorded.get("dryRun", {}), statuses)
 

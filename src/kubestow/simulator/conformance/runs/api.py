@@ -11,10 +11,12 @@ from contextvars import ContextVar
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
+import msgspec
+
 from kubestow.api.decode import to_document
 from kubestow.api.device import ResourceClaim
 from kubestow.api.meta import ApiObject, Condition, JsonObject
-from kubestow.api.pod import Pod
+from kubestow.api.pod import Pod, first_condition
 from kubestow.api.pod_group import PodGroup, UpstreamPodGroup
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.apiserver.memory import MemoryCluster
@@ -96,14 +98,19 @@ class RunApi:
     # --- the writes ---
 
     def write(self, shown: Json, write: Callable[[], R]) -> R:
-        """Do a write, note it as the recording shows it, and deliver its events."""
+        """Do a write and note it as the recording shows it.
+
+        The events of a cycle's own writes are delivered at once. Other tasks go on with the answer
+        until they wait for their next write; then the replay delivers the events.
+        """
         self.writes.append(shown)
         try:
             result = write()
         except ApiError as error:
             shown["error"] = str(error)
             raise
-        self._deliver()
+        if self.is_in_cycle:
+            self._deliver()
         return result
 
     def bind(self, pod: Pod, node_name: str) -> None:
@@ -125,16 +132,28 @@ class RunApi:
         patch = pod_status_patch(pod, condition=condition, nominated_node_name=nominated_node_name)
         if not patch:
             return
-        metadata, body = pod.metadata, dict[str, Any]()
-        if "conditions" in patch["status"] and condition is not None:
-            body["conditions"] = [shown_condition(condition)]
-        if "nominatedNodeName" in patch["status"]:
+        metadata, status = pod.metadata, patch["status"]
+        # Upstream names no UID: a pod that was made again is changed as well.
+        patch = {"status": status}
+        # As sent; conditions that were written are shown as they are then.
+        body: Json = {}
+        if "conditions" in status:
+            body["conditions"] = [
+                shown_condition(msgspec.convert(changes, Condition))
+                for changes in status["conditions"]
+            ]
+        if "nominatedNodeName" in status:
             body["nominatedNodeName"] = nominated_node_name
 
         def write() -> None:
-            self._cluster.patch(
+            stored = self._cluster.patch(
                 PODS, metadata.namespace, metadata.name, patch, subresource="status"
             )
+            if condition is not None and "conditions" in status:
+                assert isinstance(stored.typed, Pod)
+                written = first_condition(stored.typed.status.conditions, condition.type)
+                assert written is not None, condition
+                body["conditions"] = [shown_condition(written)]
 
         shown = {"verb": "patch", "resource": "pods/status", "name": key_of(pod), "body": body}
         self.write(shown, write)
@@ -189,7 +208,7 @@ class RunClient(MemoryClient):
             lambda: self._api.patch_status(pod, condition, nominated_node_name),
         )
 
-    async def delete_pod(self, pod: Pod, *, same_uid: bool = False) -> None:
+    async def delete_pod(self, pod: Pod) -> None:
         key, metadata = key_of(pod), pod.metadata
         shown = {"verb": "delete", "resource": "pods", "name": key}
 

@@ -147,12 +147,13 @@ def _shown_misfit(decision: Decision) -> Json:
     }
     if diagnosis.pre_filter_message:
         shown["preFilter"] = diagnosis.pre_filter_message
-    else:
-        shown["nodes"] = {
-            decision.node_names[row]: as_json(verdict)
-            for verdict, rows in diagnosis.rows_by_status()
-            for row in rows.tolist()
-        }
+    elif nodes := {
+        decision.node_names[row]: as_json(verdict)
+        for verdict, rows in diagnosis.rows_by_status()
+        for row in rows.tolist()
+    }:
+        # PreFilter may have left no node for the filters.
+        shown["nodes"] = nodes
     if status is not None:
         post_filter = as_json(status)
         if status.is_success:

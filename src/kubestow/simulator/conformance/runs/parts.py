@@ -12,11 +12,12 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_group import UpstreamPodGroup
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.trial import SnapshotTrial
+from kubestow.cluster.status_writer import StatusPatch
 from kubestow.engine.bind import Binder, Placement
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision, Nomination
 from kubestow.engine.factory import SchedulerFactory
-from kubestow.engine.failure import FailureHandler, StatusPatch
+from kubestow.engine.failure import FailureHandler
 from kubestow.engine.groups.collect import Collector, GroupAttempt
 from kubestow.engine.groups.condition import ConditionWriter
 from kubestow.engine.groups.cycle import GroupScheduler
@@ -34,6 +35,7 @@ from kubestow.framework.metrics import NO_METER, CycleMeter
 from kubestow.framework.placements import PlacementTotals
 from kubestow.framework.profile import Profile
 from kubestow.framework.status import Status
+from kubestow.framework.victims import DeletionResult, delete_pod
 from kubestow.queue import QueuedPod
 from kubestow.simulator.conformance.runs.api import RunApi, RunClient, Turn, binding_pod
 from kubestow.simulator.conformance.runs.observed import Observed
@@ -93,7 +95,10 @@ class RunStatusWriter:
         self._hooks = hooks
         self._tasks = tasks
 
-    def write_status(self, pod: Pod, patch: StatusPatch) -> asyncio.Future[None]:
+    def under_way(self, uid: str) -> None:
+        """None: a cycle's writes have ended with it, and tasks wait for their own."""
+
+    def start_write(self, pod: Pod, patch: StatusPatch) -> asyncio.Future[None]:
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if not self._hooks.api.is_in_cycle:
             self._tasks.spawn(self._write(pod, patch, ended))
@@ -103,12 +108,33 @@ class RunStatusWriter:
         ended.set_result(None)
         return ended
 
+    async def write(self, pod: Pod, patch: StatusPatch) -> None:
+        await self._hooks.client.patch_pod_status(
+            pod, condition=patch.condition, nominated_node_name=patch.nominated_node_name
+        )
+
     async def _write(self, pod: Pod, patch: StatusPatch, ended: asyncio.Future[None]) -> None:
         with suppress(ApiError):  # As above.
-            await self._hooks.client.patch_pod_status(
-                pod, condition=patch.condition, nominated_node_name=patch.nominated_node_name
-            )
+            await self.write(pod, patch)
         ended.set_result(None)
+
+
+class RunVictims:
+    """Each preemptor deletes its victims by itself, as recorded."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        self._client = hooks.client
+
+    async def delete(self, victim: Pod, condition: Condition | None) -> DeletionResult:
+        return await delete_pod(self._client, victim, condition)
+
+    def is_sent(self, victim: Pod) -> bool:
+        """False: no event is delivered before the answer."""
+        return False
+
+    def is_requested(self, uid: str) -> bool:
+        """False: preemptors read this from the pod, which is up to date."""
+        return False
 
 
 class RunGroupTrials(GroupTrials):
@@ -247,3 +273,6 @@ class RunFactory(SchedulerFactory):
 
     def make_status_writer(self, tasks: BackgroundTasks) -> RunStatusWriter:
         return RunStatusWriter(self.hooks, tasks)
+
+    def make_victims(self) -> RunVictims:
+        return RunVictims(self.hooks)

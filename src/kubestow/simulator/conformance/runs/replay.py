@@ -32,6 +32,19 @@ def replay_run(scenario: Json, report: Report) -> None:
         runner.run(_Replay(scenario, report, loop).run())
 
 
+async def serve_all(world: RunWorld, loop: SteppedLoop) -> None:
+    """Serve writes, and let volumes be bound, until there is nothing left to do.
+
+    As in the recording, a task goes on with the answer, to its next write, before the event of its
+    write is handled.
+    """
+    await loop.settle()
+    while world.api.serve_next() or bind_volumes(world):
+        await loop.settle()
+        world.deliver()
+        await loop.settle()
+
+
 class _Replay:
     def __init__(self, scenario: Json, report: Report, loop: SteppedLoop) -> None:
         self._scenario = scenario
@@ -154,10 +167,7 @@ class _Replay:
         return got
 
     async def _serve_all(self) -> None:
-        """Serve writes, and let volumes be bound, until there is nothing left to do."""
-        await self._loop.settle()
-        while self._world.api.serve_next() or bind_volumes(self._world):
-            await self._loop.settle()
+        await serve_all(self._world, self._loop)
 
     # --- reading ---
 

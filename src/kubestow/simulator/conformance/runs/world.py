@@ -69,7 +69,7 @@ class RunWorld:
         self.observed = Observed()
         self._removes_at_once = scenario["deletion"] == "remove"
         self.cluster = MemoryCluster(self.clock, admission=False)
-        self.api = RunApi(self.cluster, self._deliver)
+        self.api = RunApi(self.cluster, self.deliver)
         # Pod → steps to do while it is tried next.
         self.during: dict[str, list[Json]] = {}
         self.failing_reserves: dict[str, int] = {}
@@ -104,7 +104,7 @@ class RunWorld:
         if self.cluster.find(resource, metadata.get("namespace", ""), metadata["name"]):
             raise StepError("already exists")
         self.cluster.create(resource, document)
-        self._deliver()
+        self.deliver()
 
     def patch(self, kind: str, name: str, patch: JsonObject) -> None:
         resource = self.resource(kind)
@@ -128,7 +128,7 @@ class RunWorld:
             self.cluster.create(resource, document)
         else:
             self.cluster.replace(resource, document)
-        self._deliver()
+        self.deliver()
 
     def delete(self, kind: str, name: str) -> None:
         namespace, bare_name = _split(name)
@@ -139,7 +139,7 @@ class RunWorld:
                 self.cluster.delete(self.resource(kind), namespace, bare_name)
         except NotFoundError:
             raise StepError("not found") from None
-        self._deliver()
+        self.deliver()
 
     def reap(self) -> list[str]:
         """Remove the pods that are being deleted; their keys, in the order of creation."""
@@ -150,7 +150,7 @@ class RunWorld:
         ]
         for stored in reaped:
             self.cluster.finish_termination(*stored.key)
-            self._deliver()
+            self.deliver()
         return ["/".join(stored.key) for stored in reaped]
 
     def resource(self, kind: str) -> ApiResource:
@@ -186,7 +186,7 @@ class RunWorld:
         stays known."""
         return self.cluster.watch(self.cluster.resources.of_type(informer.cls))
 
-    def _deliver(self) -> None:
+    def deliver(self) -> None:
         for informer, watch in self._watches:
             informer.deliver(watch.events_nowait())
 
