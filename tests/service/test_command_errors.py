@@ -139,7 +139,7 @@ SIMULATE = "simulate -f cluster.yaml"
         (
             "bench --profile nowhere/file",
             2,
-            '--profile: cannot write "nowhere/file": No such file or directory',
+            '--profile: cannot write "nowhere/file": there is no folder "nowhere"',
         ),
         ("bench --workload (", 2, '--workload: "(" is no regular expression: '),
         ("bench -o x", 2, '--output is "x", expected one of table, json, perf-json'),

@@ -55,7 +55,7 @@ def test_without_the_library_the_extra_is_named(
     ("name", "text"),
     [
         pytest.param("soak.pdf", "ends neither in .svg nor in .png", id="another-format"),
-        pytest.param("none/soak.svg", "cannot write .*No such file", id="no-such-folder"),
+        pytest.param("none/soak.svg", "cannot write .*there is no folder", id="no-such-folder"),
     ],
 )
 def test_files_that_cannot_be_written_are_refused(name: str, text: str, tmp_path: Path) -> None:
