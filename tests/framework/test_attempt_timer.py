@@ -7,7 +7,13 @@ import pytest
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.errors import BudgetSpentError, SetAsideError
-from kubestow.framework.attempt_timer import NO_TIMER, SLICE_S, SLOW_CALL_S, AttemptTimer
+from kubestow.framework.attempt_timer import (
+    NO_TIMER,
+    SLICE_S,
+    SLOW_CALL_S,
+    WORK_S_MIN,
+    AttemptTimer,
+)
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.metrics import (
     FILTER,
@@ -72,6 +78,61 @@ def test_an_attempt_is_set_aside_after_its_slice_but_not_at_its_end() -> None:
     rig.clock.advance_s(0.25)
     with pytest.raises(SetAsideError):
         rig.timer.may_interrupt()
+
+
+def test_each_part_does_some_of_the_work_also_if_all_before_it_takes_long() -> None:
+    rig = Rig(slice_s=0.5)
+    rig.clock.advance_s(2)
+    rig.timer.may_interrupt()
+    rig.clock.advance_s(WORK_S_MIN / 2)
+    rig.timer.may_interrupt()
+    rig.clock.advance_s(WORK_S_MIN / 2)
+    with pytest.raises(SetAsideError) as raised:
+        rig.timer.may_interrupt()
+    assert not raised.value.in_turns
+
+
+class OneTurn:
+    """Turns with a loop, in which the caller is or is not."""
+
+    def __init__(self, rig: Rig, *, is_here: bool) -> None:
+        self._rig = rig
+        self.is_here = is_here
+        self.count = 0
+
+    def give_way(self) -> None:
+        self.count += 1
+        self._rig.clock.advance_s(5)
+
+
+def test_work_that_is_not_kept_needs_turns() -> None:
+    rig = Rig(slice_s=0.5)
+    rig.clock.advance_s(2)
+    rig.timer.pause()  # Without turns it goes on.
+    rig.timer.turns = OneTurn(rig, is_here=False)
+    with pytest.raises(SetAsideError) as raised:
+        rig.timer.pause()
+    assert raised.value.in_turns
+    rig.timer.start(PodInfo(make_pod("web")), may_be_set_aside=False)
+    rig.clock.advance_s(2)
+    rig.timer.pause()
+    rig.timer.may_interrupt()
+
+
+def test_in_turns_an_attempt_rests_after_each_slice() -> None:
+    rig = Rig(slice_s=0.5, budget_s=3)
+    turns = rig.timer.turns = OneTurn(rig, is_here=True)
+    rig.timer.start(PodInfo(make_pod("web")), may_be_set_aside=False)
+    counts: list[int] = []
+    for _ in range(7):
+        rig.clock.advance_s(0.25)
+        rig.timer.pause()
+        rig.timer.may_interrupt()  # The same where no other pod may come in between.
+        counts.append(turns.count)
+    assert counts == [0, 0, 1, 1, 1, 2, 2]
+    rig.clock.advance_s(1.5)
+    with pytest.raises(BudgetSpentError, match=r"took 3\.2s"):
+        rig.timer.pause()
 
 
 def test_the_error_names_the_slowest_call() -> None:

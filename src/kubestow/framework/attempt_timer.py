@@ -42,6 +42,8 @@ log = logging.getLogger(__name__)
 SLOW_CALL_S: Final = 0.1
 # An attempt that takes longer is set aside where a plugin allows it.
 SLICE_S: Final = 0.1
+# Work that is kept goes on for this time in each part.
+WORK_S_MIN: Final = 0.02
 # Where an attempt may be ended: nothing has been changed yet.
 _PURE_POINTS: Final = frozenset((PRE_FILTER, FILTER, PRE_SCORE, SCORE, NORMALIZE))
 
@@ -75,6 +77,7 @@ class AttemptTimer:
         self._slice_s = slice_s
         self.turns = turns
         self._rest_s = 0.0  # when the attempt has to rest
+        self._work_s: float | None = None  # until when work that is kept goes on in any case
         self._earlier_s = 0.0  # taken by earlier parts of the same attempt
         self.may_wait = True  # whether the attempt may be set aside
         self._budget_s = budget_s
@@ -91,6 +94,7 @@ class AttemptTimer:
         self._earlier_s = earlier_s
         self._started_s = self._last_s = self._now_s()
         self._rest_s = self._started_s + self._slice_s
+        self._work_s = None
         if self._budget_s:
             self._deadline_s = self._started_s + self._budget_s - earlier_s
         self._slowest = ("", "", 0.0)
@@ -125,7 +129,10 @@ class AttemptTimer:
         now_s = self._now_s()
         if now_s > self._deadline_s:
             raise BudgetSpentError(self._text(now_s))
-        if now_s > self._rest_s:
+        if self._work_s is None:
+            # Each part has to do some of the work, also if all before it takes long every time.
+            self._work_s = now_s + WORK_S_MIN
+        elif now_s > self._rest_s and now_s >= self._work_s:
             raise SetAsideError(self._taken_s(now_s))
 
     def pause(self) -> None:

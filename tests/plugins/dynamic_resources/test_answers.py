@@ -1,7 +1,9 @@
 """Answers kept from earlier pods equal those computed again, whatever happened in between."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+from unittest import mock
 
 import msgspec
 import pytest
@@ -16,12 +18,17 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.config.plugin_args import DynamicResourcesArgs
+from kubestow.errors import SetAsideError
+from kubestow.framework.attempt_timer import NoTimer
 from kubestow.framework.cycle_state import CycleState
 from kubestow.index.devices import KnownDevices
+from kubestow.index.devices.per_node import NodeSlots
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.dynamic_resources import DynamicResources
+from kubestow.plugins.dynamic_resources.allocator import NodeSearch
 from kubestow.plugins.dynamic_resources.answers import AnswerBook, Answers
 from kubestow.plugins.dynamic_resources.attempt import Attempt
+from kubestow.plugins.dynamic_resources.requests import ClaimPlan
 from kubestow.testing import make_cache, make_handle, make_node, make_pod, make_term, run_filter
 from kubestow.testing.devices import (
     make_allocation,
@@ -141,6 +148,15 @@ class Lab:
             self.objects.put(claim)
             claims.end_allocation(uid, force=True)
 
+    def interrupt(self, kind: str, calls: int) -> None:
+        """A search begins and is set aside."""
+        self.snapshot.refresh(self.cache)
+        pod, state = self._pod(kind), CycleState()
+        timer: Any = InterruptsOnce(calls)
+        state.timer = timer
+        with suppress(SetAsideError):
+            run_filter(self.plugin, pod, self.snapshot, state=state)
+
     def check(self) -> None:
         """Every kind of pod gets the same from the plugin as from one made just now."""
         self.snapshot.refresh(self.cache)
@@ -189,6 +205,16 @@ class Lab:
         )
 
 
+class InterruptsOnce(NoTimer):
+    def __init__(self, after: int) -> None:
+        self._left = after
+
+    def may_interrupt(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            raise SetAsideError(0.0)
+
+
 def _naming(claim: ResourceClaim) -> PodResourceClaim:
     return PodResourceClaim(name="c", resource_claim_name=claim.metadata.name)
 
@@ -221,6 +247,7 @@ STEPS: st.SearchStrategy[Step] = st.one_of(
     _step(Lab.reserve, st.sampled_from(("one", "two", "choice")), NUMBERS),
     _step(Lab.unreserve),
     _step(Lab.write),
+    _step(Lab.interrupt, st.sampled_from((*REQUESTS,)), st.integers(1, 12)),
 )
 
 
@@ -228,9 +255,49 @@ STEPS: st.SearchStrategy[Step] = st.one_of(
 def test_kept_answers_equal_fresh_ones(steps: list[Step]) -> None:
     lab = Lab()
     lab.check()
+    with mock.patch("kubestow.plugins.dynamic_resources.walk.STEPS_PER_CHECK", 1):
+        for step in steps:  # An interrupted search may still be there when more happens.
+            step(lab)
+        lab.check()
+
+
+@given(st.lists(STEPS, max_size=8))
+def test_kept_answers_equal_fresh_ones_at_every_step(steps: list[Step]) -> None:
+    lab = Lab()
+    lab.check()
     for step in steps:
         step(lab)
         lab.check()
+
+
+def test_a_search_goes_on_until_a_device_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubestow.plugins.dynamic_resources.walk.STEPS_PER_CHECK", 1)
+    lab, begun = Lab(), list[str]()
+    search = lab.plugin._filter._allocator.search
+
+    def counted(node: Node, plans: Sequence[ClaimPlan]) -> NodeSearch:
+        begun.append(node.metadata.name)
+        return search(node, plans)
+
+    monkeypatch.setattr(lab.plugin._filter._allocator, "search", counted)
+    lab.interrupt("two", 3)
+    lab.interrupt("two", 2)
+    assert begun == ["n0"]
+    lab.allocate("p0", "d0")
+    lab.interrupt("two", 2)
+    assert begun == ["n0", "n0"]
+
+
+def test_so_many_interrupted_searches_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubestow.plugins.dynamic_resources.answers.INTERRUPTED_MAX", 2)
+    lab = Lab()
+    answers, search = Answers(NodeSlots()), lab.plugin._filter._allocator.search
+    for name in "abc":
+        answers.keep_interrupted((name,), 0, search(make_node(name), ()))
+    assert answers.take_interrupted(("a",), 0) is None
+    assert answers.take_interrupted(("b",), 0) is not None
+    assert answers.take_interrupted(("b",), 0) is None
+    assert answers.take_interrupted(("c",), 0) is not None
 
 
 def test_equal_claims_are_not_searched_for_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -300,7 +300,7 @@ def test_one_node_that_times_out_ends_the_attempt() -> None:
         searched.append(node.metadata.name)
         raise TimedOut
 
-    lab.plugin._filter._allocator.allocate = time_out  # pyright: ignore
+    lab.plugin._filter._allocator.search = time_out  # pyright: ignore
     found = run_filter(lab.plugin, claiming("c"), lab.snapshot)
     assert searched == ["n1"]
     assert [found[name].message for name in ("n1", "n2")] == [

@@ -28,12 +28,18 @@ from kubestow.api.pod import NodeSelector, NodeSelectorRequirement, NodeSelector
 from kubestow.api.quantity import Quantity, parse_quantity
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.feature_gates import FeatureGates
-from kubestow.errors import PluginError
+from kubestow.errors import PluginError, SetAsideError
+from kubestow.framework.attempt_timer import NoTimer
 from kubestow.index.devices import KnownDevices
-from kubestow.plugins.dynamic_resources import search
-from kubestow.plugins.dynamic_resources.allocator import DeviceAllocator, InvalidPools
+from kubestow.plugins.dynamic_resources import search, walk
+from kubestow.plugins.dynamic_resources.allocator import (
+    DeviceAllocator,
+    InvalidPools,
+    NodeSearch,
+)
 from kubestow.plugins.dynamic_resources.features import features_of
 from kubestow.plugins.dynamic_resources.requests import plan_claim
+from kubestow.plugins.dynamic_resources.results import ClaimAllocation
 from kubestow.testing import ManualClock, make_node
 from kubestow.testing.devices import (
     make_alternative,
@@ -675,7 +681,28 @@ def read(case: Case) -> object:
 # --- The allocator ----------------------------------------------------------------------------
 
 
-def allocate(case: Case) -> object:
+class Interrupting(NoTimer):
+    """Interrupts at random. Never every second time: some pieces of work are two calls apart."""
+
+    def __init__(self, seed: int) -> None:
+        self._dice = Dice(seed)
+        self.parts = 0
+
+    def may_interrupt(self) -> None:
+        if self._dice.happens(30):
+            self.parts += 1
+            raise SetAsideError(0.0)
+
+
+def run_in_parts(search: NodeSearch, timer: Interrupting) -> tuple[ClaimAllocation, ...] | None:
+    while True:
+        try:
+            return search.run(timer)
+        except SetAsideError:
+            continue
+
+
+def allocate(case: Case, timer: Interrupting | None = None) -> object:
     objects = ClusterObjects()
     objects.put(*CLASSES.values(), *case.slices, *case.taken)
     gates = FeatureGates({**case.gates})
@@ -683,7 +710,10 @@ def allocate(case: Case) -> object:
     allocator = DeviceAllocator(known, features_of(gates), 0, ManualClock())
     plans = [plan_claim(claim, known.classes.get) for claim in case.claims]
     try:
-        found = allocator.allocate(NODE, plans)
+        if timer is None:
+            found = allocator.allocate(NODE, plans)
+        else:
+            found = run_in_parts(allocator.search(NODE, plans), timer)
     except InvalidPools:
         return "invalid"
     except PluginError as error:
@@ -957,3 +987,14 @@ def test_devices_of_many_cases_are_those_of_the_reading() -> None:
     ends = check(range(QUICK_CASES, ALL_CASES))
     assert ends["allocated"] > ALL_CASES // 5
     assert ends.get("too long to read", 0) < ALL_CASES // 50
+
+
+@pytest.mark.usefixtures("_pruning")
+def test_a_search_that_is_interrupted_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walk, "STEPS_PER_CHECK", 1)
+    parts = 0
+    for seed in range(QUICK_CASES):
+        case, timer = random_case(seed), Interrupting(seed)
+        assert allocate(case, timer) == allocate(case), f"seed {seed}: {case}"
+        parts += timer.parts
+    assert parts > QUICK_CASES

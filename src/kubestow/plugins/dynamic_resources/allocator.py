@@ -1,14 +1,21 @@
-"""Devices for the claims of one pod on one node (spec 08 B7)."""
+"""Devices for the claims of one pod on one node (spec 08 B7).
 
-from collections.abc import Callable, Sequence
-from typing import Final
+A search may have to try every combination, for as long as its timeout allows. It is interrupted in
+between, as the attempt is; it can go on where it was, as long as the node and its devices stay the
+same. The timeout counts the time in which it was at work.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any, Final, NoReturn
 
 from kubestow.api.node import Node
 from kubestow.clock import Clock
+from kubestow.framework.attempt_timer import NO_TIMER, AttemptTimer, NoTimer
 from kubestow.index.devices import KnownDevices
-from kubestow.index.devices.selectors import Waiter
+from kubestow.index.devices.allocated import AllocatedDevices
 from kubestow.plugins.dynamic_resources.features import Features
-from kubestow.plugins.dynamic_resources.pools import PoolCache
+from kubestow.plugins.dynamic_resources.pools import NodePools, PoolCache
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan
 from kubestow.plugins.dynamic_resources.results import ClaimAllocation, make_allocation
 from kubestow.plugins.dynamic_resources.search import Search
@@ -43,46 +50,116 @@ class DeviceAllocator:
         return 0 < self._timeout_s < TIMEOUT_S_MIN
 
     def allocate(
-        self, node: Node, plans: Sequence[ClaimPlan], waiter: Waiter | None = None
+        self, node: Node, plans: Sequence[ClaimPlan]
     ) -> tuple[ClaimAllocation, ...] | None:
-        """The allocation of each claim on the node, None if there is none.
+        """As `NodeSearch.run`, without an interruption."""
+        return self.search(node, plans).run(NO_TIMER)
 
-        Raises TimedOut, InvalidPools, or PluginError for what ends the attempt of the pod.
-        """
-        pools = self._pools.of(node)
-        check_time = self._deadline()
-        choices = Search(
+    def search(self, node: Node, plans: Sequence[ClaimPlan]) -> "NodeSearch":
+        """Raises PluginError if a node selector of a slice does not parse."""
+        timeout = _Timeout(self._clock, self._timeout_s)
+        return NodeSearch(
+            node, plans, self._pools.of(node), self._allocated, self._features, timeout
+        )
+
+
+class NodeSearch:
+    """The search for the claims of one pod on one node. If it is interrupted, `run` goes on with
+    it; that is valid until the node or its devices change."""
+
+    def __init__(
+        self,
+        node: Node,
+        plans: Sequence[ClaimPlan],
+        pools: NodePools,
+        allocated: AllocatedDevices,
+        features: Features,
+        timeout: "_Timeout",
+    ) -> None:
+        self._node_name = node.metadata.name
+        self._plans = plans
+        self._pools = pools
+        self._features = features
+        self._timeout = timeout
+        self._timer: AttemptTimer | NoTimer = NO_TIMER
+        self._search = Search(
             plans,
             pools,
-            self._allocated,
+            allocated,
             lambda published: published.reach.includes(node),
-            self._features,
-            self._time_out if self.never_finishes else check_time,
-            check_time,
-            waiter,
-        ).run()
+            features,
+            self._check,
+            self._check_preparing,
+            self,
+            self._rest,
+        )
+
+    def run(self, timer: AttemptTimer | NoTimer) -> tuple[ClaimAllocation, ...] | None:
+        """The allocation of each claim on the node, None if there is none.
+
+        Raises TimedOut, InvalidPools, or PluginError for what ends the attempt of the pod; and what
+        interrupts the attempt.
+        """
+        self._timer = timer
+        self._timeout.start()
+        try:
+            choices = self._search.run()
+        finally:
+            self._timeout.stop()
         if choices is not None:
             return tuple(
                 [
-                    make_allocation(plan, choice, node.metadata.name, self._features)
-                    for plan, choice in zip(plans, choices, strict=True)
+                    make_allocation(plan, choice, self._node_name, self._features)
+                    for plan, choice in zip(self._plans, choices, strict=True)
                 ]
             )
-        if pools.has_invalid:
+        if self._pools.has_invalid:
             raise InvalidPools
         return None
 
-    def _deadline(self) -> Callable[[], None]:
-        timeout_s = self._timeout_s
+    # --- for expressions that take long (`Waiter`) ---
+
+    @property
+    def may_wait(self) -> bool:
+        return self._timer.may_wait
+
+    def wait_for(self, awaited: "Future[Any]") -> NoReturn:
+        self._timer.wait_for(awaited)
+
+    # --- while it runs ---
+
+    def _check(self) -> None:
+        if self._timeout.is_shortest:
+            raise TimedOut
+        self._check_preparing()
+
+    def _check_preparing(self) -> None:
+        self._timeout.check()
+        self._timer.may_interrupt()
+
+    def _rest(self) -> None:
+        self._timeout.check()
+        self._timer.pause()
+
+
+class _Timeout:
+    """Limits the time in which a search is at work."""
+
+    def __init__(self, clock: Clock, timeout_s: float) -> None:
+        """0 means none."""
+        self._clock = clock
+        self._left_s = timeout_s
+        self.is_shortest = 0 < timeout_s < TIMEOUT_S_MIN
         # A timeout that is too short for any search is not measured.
-        is_measured = timeout_s > 0 and not self.never_finishes
-        end_s = self._clock.monotonic_s() + timeout_s
+        self._is_measured = timeout_s > 0 and not self.is_shortest
+        self._end_s = 0.0
 
-        def check() -> None:
-            if is_measured and self._clock.monotonic_s() > end_s:
-                raise TimedOut
+    def start(self) -> None:
+        self._end_s = self._clock.monotonic_s() + self._left_s
 
-        return check
+    def stop(self) -> None:
+        self._left_s = self._end_s - self._clock.monotonic_s()
 
-    def _time_out(self) -> None:
-        raise TimedOut
+    def check(self) -> None:
+        if self._is_measured and self._clock.monotonic_s() > self._end_s:
+            raise TimedOut

@@ -5,6 +5,7 @@ holds until the node, its slices or the devices in its pools change; failures of
 are never kept.
 """
 
+from array import array
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Final, NamedTuple
@@ -17,10 +18,13 @@ from kubestow.api.requests import is_sidecar
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.index.devices import KnownDevices
 from kubestow.index.devices.per_node import KeptPerNode, NodeSlots, grown
+from kubestow.index.follow import Sources
+from kubestow.plugins.dynamic_resources.allocator import NodeSearch
 from kubestow.plugins.dynamic_resources.attempt import Attempt
 from kubestow.plugins.dynamic_resources.results import ClaimAllocation
 
 CLAIM_SETS_MAX: Final = 64  # different sets of claims for which answers are kept
+INTERRUPTED_MAX: Final = 16  # searches that are not at an end, for each set of claims
 
 
 class Found(NamedTuple):
@@ -44,6 +48,29 @@ class Answers(KeptPerNode):
         self.scores: IntArray = np.zeros(0, np.int64)
         self.is_found: BoolArray = np.zeros(0, np.bool_)
         self.found: dict[int, Found] = {}
+        # By the names of the claims, which errors have, and slot; the oldest first.
+        self._interrupted: dict[tuple[tuple[str, ...], int], NodeSearch] = {}
+
+    def take_interrupted(self, names: tuple[str, ...], slot: int) -> NodeSearch | None:
+        """The search for claims of these names, if it was interrupted on that node."""
+        return self._interrupted.pop((names, slot), None)
+
+    def keep_interrupted(self, names: tuple[str, ...], slot: int, search: NodeSearch) -> None:
+        if len(self._interrupted) >= INTERRUPTED_MAX:
+            del self._interrupted[next(iter(self._interrupted))]
+        self._interrupted[names, slot] = search
+
+    def rows_moved(self, sources: Sources | None) -> None:
+        super().rows_moved(sources)
+        self._interrupted.clear()
+
+    def nodes_changed(self, rows: "array[int]") -> None:
+        super().nodes_changed(rows)
+        if self._interrupted:
+            changed = set(rows)
+            self._interrupted = {
+                key: search for key, search in self._interrupted.items() if key[1] not in changed
+            }
 
     def keep(self, slot: int, code: int, *, is_lasting: bool = True) -> None:
         """The verdict on a node without devices for the pod."""

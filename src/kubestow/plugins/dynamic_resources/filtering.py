@@ -9,7 +9,7 @@ import numpy as np
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.arrays import IntArray
-from kubestow.errors import PluginError
+from kubestow.errors import BudgetSpentError, PluginError, SetAsideError
 from kubestow.framework.status import Status
 from kubestow.index.devices import KnownDevices
 from kubestow.index.devices.per_node import NodeSlots, grown
@@ -23,7 +23,7 @@ from kubestow.plugins.dynamic_resources.extended_resources import (
     special_requests,
     with_requests,
 )
-from kubestow.plugins.dynamic_resources.requests import plan_claim
+from kubestow.plugins.dynamic_resources.requests import ClaimPlan, plan_claim
 from kubestow.plugins.dynamic_resources.results import ClaimAllocation, preference_score
 
 LEFT_OVER_CLAIM: Final = Status.unresolvable("cannot schedule extended resource claim")
@@ -115,7 +115,7 @@ class DeviceFilter:
             missing = slots.tolist()  # Every search times out, also where an answer is known.
         for slot in missing:
             attempt.timer.may_interrupt()
-            outcome = self._search(attempt, pod, self._known.slots.node(slot))
+            outcome = self._search(answers, attempt, pod, slot)
             if isinstance(outcome, Found):
                 claims = self._demand(attempt, pod, outcome.served).claims
                 score = 0
@@ -131,8 +131,11 @@ class DeviceFilter:
                 else:
                     answers.keep(slot, code)
 
-    def _search(self, attempt: Attempt, pod: Pod, node: Node) -> Found | Status | None:
+    def _search(
+        self, answers: Answers, attempt: Attempt, pod: Pod, slot: int
+    ) -> Found | Status | None:
         """The verdict on one node; None if it passes without any device for the pod."""
+        node = self._known.slots.node(slot)
         served: tuple[str, ...] = ()
         if attempt.has_timed_out:
             # The attempt has ended; a search on this node too would take as long again.
@@ -145,8 +148,10 @@ class DeviceFilter:
                 return None
             served = found
         try:
-            demand = self._demand(attempt, pod, served)
-            allocations = self._allocator.allocate(node, demand.plans, attempt.timer)
+            plans = self._demand(attempt, pod, served).plans
+            allocations = self._allocations(answers, attempt, slot, plans)
+        except BudgetSpentError:
+            raise
         except TimedOut:
             # Where no search ever finishes none takes long, and some end in other errors first.
             attempt.has_timed_out = not self._allocator.never_finishes
@@ -156,6 +161,20 @@ class DeviceFilter:
         except PluginError as error:
             return Status.from_error(error)
         return NO_DEVICES if allocations is None else Found(allocations, served)
+
+    def _allocations(
+        self, answers: Answers, attempt: Attempt, slot: int, plans: Sequence[ClaimPlan]
+    ) -> tuple[ClaimAllocation, ...] | None:
+        """The result of the search on a node, which may go on where it was interrupted."""
+        names = tuple([plan.name for plan in plans])
+        search = answers.take_interrupted(names, slot)
+        if search is None:
+            search = self._allocator.search(self._known.slots.node(slot), plans)
+        try:
+            return search.run(attempt.timer)
+        except SetAsideError:
+            answers.keep_interrupted(names, slot, search)
+            raise
 
     def _served_by_devices(self, attempt: Attempt, node: Node) -> tuple[str, ...] | Status:
         """The pod's extended resources that devices serve here, not a device plugin."""

@@ -5,7 +5,7 @@ here, before any device is tried, claim by claim and request by request: the fir
 one that is reported.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from kubestow.errors import PluginError
@@ -23,10 +23,18 @@ _CAPACITY_GATE_OFF: Final = (
 class Sizes:
     """The numbers of devices of all requests, and the devices where all are requested."""
 
-    def __init__(self, claims: Sequence[ClaimPlan], pools: NodePools, fitness: Fitness) -> None:
-        """Raises PluginError for the first request or constraint that cannot be served."""
+    def __init__(
+        self,
+        claims: Sequence[ClaimPlan],
+        pools: NodePools,
+        fitness: Fitness,
+        rest: Callable[[], None],
+    ) -> None:
+        """Raises PluginError for the first request or constraint that cannot be served. `rest` is
+        called between pools."""
         self._pools = pools
         self._fitness = fitness
+        self._rest = rest
         self.all_devices: dict[RequestPlan, list[PooledDevice]] = {}
         for claim in claims:
             self._check(claim)
@@ -61,6 +69,7 @@ class Sizes:
         fitness = self._fitness
         found: list[PooledDevice] = []
         for pool in self._pools.pools:
+            self._rest()
             if not pool.is_usable:
                 state = "being updated" if not pool.is_complete else "invalid"
                 raise plan.error(

@@ -38,6 +38,8 @@ class Walk:
     """One walk through the possible choices.
 
     steps   devices tried, and choices opened
+
+    The deadline may raise what interrupts the walk: it can be continued.
     """
 
     def __init__(
@@ -58,7 +60,8 @@ class Walk:
         self._deadline = deadline
         self._next_check = STEPS_PER_CHECK
         self._open: list[_OpenChoice] = []
-        self._step: Step | None = None
+        # Where to go on: None is the begin, `_WITHIN` within the latest choice.
+        self._step: Step | _Within | None = None
         self._first_retry: int | None = None
 
     def run(self, *, retries_max: int | None = None) -> Ending | None:
@@ -66,8 +69,11 @@ class Walk:
         Then it can be continued."""
         if self.pruning is not None and self.pruning.is_hopeless:
             return Ending.FAILED
-        step = self.request(0, 0) if self._step is None else self._step
+        if self._step is None:
+            self._step = self.request(0, 0)
+        step = self._open[-1].begin() if isinstance(self._step, _Within) else self._step
         while step is not Ending.FOUND:
+            self._step = step
             self._check_deadline()
             if isinstance(step, _OpenChoice):
                 self.steps += 1
@@ -111,6 +117,12 @@ class Walk:
     @property
     def _retries(self) -> int:
         return 0 if self._first_retry is None else self.steps - self._first_retry
+
+    def before_device(self) -> None:
+        """The latest choice tries another device, and would try it again if it is interrupted, also
+        by an expression that takes long."""
+        self._step = _WITHIN
+        self._check_deadline()
 
     def _check_deadline(self) -> None:
         if self.steps >= self._next_check:
@@ -189,6 +201,13 @@ class _OpenChoice:
 Step = _OpenChoice | Ending
 
 
+class _Within:
+    """The latest choice goes on with the next device."""
+
+
+_WITHIN: Final = _Within()
+
+
 def _within_claim(step: Step) -> Step:
     """Too many devices for one claim do not end the search of the earlier claims."""
     return Ending.FAILED if step is Ending.TOO_MANY else step
@@ -247,15 +266,20 @@ class _Slot(_OpenChoice):
     def begin(self) -> Step:
         walk, (claim_index, _, plan) = self.walk, self._slots
         devices, draft = walk.pools.devices, walk.draft
-        is_pruned = walk.pruning is not None
         while self._next < len(self._positions):
+            walk.before_device()
             position = self._positions[self._next]
+            kind = self._kind(position)
+            if kind is None or kind not in self._failed_kinds:
+                taken = draft.take(claim_index, plan, devices[position], is_required=False)
+                if kind is not None:
+                    self._failed_kinds.add(kind)
+                self._taken = taken
+            else:
+                taken = None
             self._next += 1
             walk.steps += 1
-            if is_pruned and self._is_pruned(position):
-                continue
-            self._taken = draft.take(claim_index, plan, devices[position], is_required=False)
-            if self._taken is not None:
+            if taken is not None:
                 return walk.slot(self._slots, self._slot + 1, position + 1)
         return walk.close(self, Ending.FAILED)
 
@@ -266,17 +290,13 @@ class _Slot(_OpenChoice):
             return self.walk.close(self, ending)
         return self.begin()
 
-    def _is_pruned(self, position: int) -> bool:
-        """Whether an equivalent device was tried in this slot."""
+    def _kind(self, position: int) -> Hashable | None:
+        """Equal for devices of which one is enough to try in this slot; None if each is tried."""
         pruning = self.walk.pruning
         if pruning is None:
-            return False
+            return None
         published, _ = self.walk.pools.devices[position]
-        kind = pruning.kinds[position], self.walk.draft.holding(published)
-        if kind in self._failed_kinds:
-            return True
-        self._failed_kinds.add(kind)
-        return False
+        return pruning.kinds[position], self.walk.draft.holding(published)
 
 
 class _Required(_OpenChoice):
