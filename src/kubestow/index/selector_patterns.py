@@ -53,10 +53,12 @@ class SelectorPatterns:
         # Requirements that name values are found by the node's value; all others are evaluated.
         self._by_value: dict[str, dict[str, list[_Candidate]]] = {}
         self._unindexed: list[_Candidate] = []
-        # Those that would be one of too many, and the position of each; what labels read of them.
+        # Those that would be one of too many, and the position of each.
         self._others = SelectorIndex()
         self._other_positions: list[int] = []
-        self._read: dict[Reading, frozenset[int]] = {}
+        # By what labels read of them, and the others that match: the pattern.
+        self._read: dict[tuple[Reading, Pattern], Pattern] = {}
+        self._last: tuple[Pattern, int] = (), -1
         # What was added since the array was last read; None: it may match any node.
         self._added: list[Requirement | None] = []
         self._snapshot: Snapshot | None = None
@@ -105,20 +107,20 @@ class SelectorPatterns:
             for position, others in by_value.get(value, ()) if value is not None else ():
                 if _all_match(others, labels):
                     found.add(position)
-        if len(self._others):
-            found |= self._others_matching(labels)
-        return tuple(sorted(found))
+        pattern = tuple(sorted(found))
+        return self._with_others(pattern, labels) if len(self._others) else pattern
 
-    def _others_matching(self, labels: Labels) -> frozenset[int]:
-        reading = self._others.reading(labels)
-        found = self._read.get(reading)
-        if found is None:
+    def _with_others(self, few: Pattern, labels: Labels) -> Pattern:
+        """The pattern, of which these are few."""
+        key = self._others.reading(labels), few
+        pattern = self._read.get(key)
+        if pattern is None:
             if len(self._read) >= READINGS_MAX:
                 self._read.clear()
-            numbers: list[int] = np.flatnonzero(self._others.matches_reading(reading)).tolist()
-            found = frozenset([self._other_positions[number] for number in numbers])
-            self._read[reading] = found
-        return found
+            numbers: list[int] = np.flatnonzero(self._others.matches_reading(key[0])).tolist()
+            found = {self._other_positions[number] for number in numbers}
+            pattern = self._read[key] = tuple(sorted(found.union(few)))
+        return pattern
 
     def patterns_with(self, position: int) -> Sequence[int]:
         """The numbers of the known patterns in which the selector matches."""
@@ -137,6 +139,14 @@ class SelectorPatterns:
         )
 
     def _number(self, pattern: Pattern) -> int:
+        last, number = self._last
+        if pattern is last and number >= 0:
+            return number  # Patterns of thousands of selectors take long to compare.
+        number = self._find_number(pattern)
+        self._last = pattern, number
+        return number
+
+    def _find_number(self, pattern: Pattern) -> int:
         number = self._numbers.get(pattern)
         if number is None:
             number = self._numbers[pattern] = len(self.patterns)
@@ -155,11 +165,12 @@ class SelectorPatterns:
                 self._added.append(requirement)
                 return
         self._added.append(None)
-        if len(self._unindexed) < _CANDIDATES_FEW:
-            self._unindexed.append((position, requirements))
-        else:
-            self._others.add(requirements)
-            self._other_positions.append(position)
+        self._unindexed.append((position, requirements))
+        if len(self._others) or len(self._unindexed) > _CANDIDATES_FEW:
+            for other, requirements in self._unindexed:
+                self._others.add(requirements)
+                self._other_positions.append(other)
+            self._unindexed.clear()
             self._read.clear()
 
     def _is_selective(self, requirement: Requirement) -> bool:
