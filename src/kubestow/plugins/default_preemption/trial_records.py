@@ -178,6 +178,7 @@ class RecordedTrials:
             passing = record.passing_everywhere(inputs, reused)
             filters = TrialFilters(each for each in reused if each.name not in passing)
             state = inputs.state.shallow_copy()
+            state.timer = inputs.state.timer
             per_pod = (each.name for each in inputs.filters.per_pod)
             state.skip_filter = state.skip_filter.union(passing, per_pod)
             self._reused = inputs._replace(state=state, filters=filters, nominator=NO_NOMINATIONS)
