@@ -1,9 +1,9 @@
 """All hostile cases, by name."""
 
-from kubestow.testing.hostile import devices, products
+from kubestow.testing.hostile import devices, evictions, products, volumes
 from kubestow.testing.hostile.objects import CASES, NOTHING, Case
 
-ALL_CASES = (*CASES, *products.CASES, *devices.CASES)
+ALL_CASES = (*CASES, *products.CASES, *volumes.CASES, *evictions.CASES, *devices.CASES)
 
 
 def find_case(name: str) -> Case:

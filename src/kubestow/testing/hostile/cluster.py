@@ -119,7 +119,10 @@ class _Cluster:
                 if verb == "close":
                     return
                 try:
-                    pipe.send(self._answer(verb, content))
+                    if verb == "create":
+                        pipe.send(await self._create(*content))
+                    else:
+                        pipe.send(self._answer(verb))
                 except Exception as error:  # Raised again by the process that asked.
                     pipe.send(error)
         finally:
@@ -130,10 +133,8 @@ class _Cluster:
 
     # --- requests ---
 
-    def _answer(self, verb: str, content: Any) -> Any:
+    def _answer(self, verb: str) -> Any:
         match verb:
-            case "create":
-                return self._create(*content)
             case "remove":
                 return self._remove()
             case "settled":
@@ -143,8 +144,10 @@ class _Cluster:
             case _:
                 raise ValueError(verb)
 
-    def _create(self, name: str, size: int) -> None:
+    async def _create(self, name: str, size: int) -> None:
         for resource_name, document in find_case(name).make(size):
+            # The lease and ordinary pods are served as well.
+            await asyncio.sleep(0)
             resource = self._store.resources.named(resource_name)
             stored = self._store.create(resource, document)
             self._hostile.append((resource_name, *stored.key))
@@ -176,7 +179,10 @@ class _Cluster:
         resource_name, namespace, name = key
         if resource_name != PODS.qualified_name:
             return True
-        document: Any = self._store.get(PODS, namespace, name).document
+        try:
+            document: Any = self._store.get(PODS, namespace, name).document
+        except NotFoundError:
+            return True  # It was evicted.
         conditions = document.get("status", {}).get("conditions", ())
         return "nodeName" in document["spec"] or any(
             condition["type"] == "PodScheduled" for condition in conditions

@@ -133,3 +133,64 @@ def opaque_parameters_nested(size: int) -> Iterator[Manifest]:
     yield from _slices(1)
     yield _claim(_request("r"), config=[{"requests": ["r"], "opaque": opaque}])
     yield _claiming_pod("hostile")
+
+
+def _attribute(name: str, value: int) -> JsonObject:
+    return {name: {"int": value}}
+
+
+@case(32)
+def combinations_of_devices_that_all_fail(size: int) -> Iterator[Manifest]:
+    """Every request selects every device, and no two of them are alike: all orders are tried."""
+    devices = [
+        {"name": f"device-{number}", "attributes": {**_attribute("a", number % 3)}}
+        for number in range(size)
+    ]
+    spec = {
+        "driver": _DRIVER,
+        "pool": {"name": "pool", "generation": 1, "resourceSliceCount": 1},
+        "allNodes": True,
+        "devices": devices,
+    }
+    yield _class()
+    yield Manifest("resourceslices.resource.k8s.io", {"metadata": {"name": "slice"}, "spec": spec})
+    requests = [_request(f"r-{number}") for number in range(size // 2)]
+    constraints = [
+        {"requests": [f"r-{number}", f"r-{number + 1}"], "distinctAttribute": f"{_DRIVER}/a"}
+        for number in range(size // 2 - 1)
+    ]
+    last = {"requests": [f"r-{size // 2 - 1}"], "matchAttribute": f"{_DRIVER}/none"}
+    yield _claim(*requests, constraints=[*constraints, last])
+    yield _claiming_pod("hostile")
+
+
+@case(64)
+def devices_that_share_counters(size: int) -> Iterator[Manifest]:
+    """Each device draws another amount from a counter, which never suffices for all requests."""
+    pool = {"name": "pool", "generation": 1, "resourceSliceCount": 2}
+    counters = [{"name": "set", "counters": {"memory": {"value": f"{size * size // 8}"}}}]
+    devices = [
+        {
+            "name": f"device-{number}",
+            "consumesCounters": [
+                {
+                    "counterSet": "set",
+                    "counters": {"memory": {"value": f"{size + number * 7 % size}"}},
+                }
+            ],
+        }
+        for number in range(size)
+    ]
+    common: dict[str, Any] = {"driver": _DRIVER, "pool": pool, "allNodes": True}
+    yield _class()
+    for name, more in (
+        ("counters", {"sharedCounters": counters}),
+        ("devices", {"devices": devices}),
+    ):
+        yield Manifest(
+            "resourceslices.resource.k8s.io",
+            {"metadata": {"name": name}, "spec": {**common, **more}},
+        )
+    requests = [_request(f"r-{number}") for number in range(size // 4)]
+    yield _claim(*requests)
+    yield _claiming_pod("hostile")

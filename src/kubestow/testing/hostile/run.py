@@ -142,6 +142,9 @@ class HostileRun:
                 control=control,
                 on_synced=collector.settle,
             )
+            cycles = process.scheduler.cycles
+            assert cycles is not None
+            cycles.on_turn = self._selector.note_turn
             service = asyncio.create_task(process.run())
             try:
                 await process.watcher.wait_synced()
