@@ -108,11 +108,16 @@ def _option(param: Any, context: Any) -> Option:
     is_switch = getattr(param, "is_flag", False)
     value = param.metavar or ""
     return Option(
-        names=[*param.opts, *param.secondary_opts],
+        # Names of --help come in any order.
+        names=sorted((*param.opts, *param.secondary_opts), key=_is_short),
         help=_first_sentence(getattr(param, "help", "") or ""),
         value="" if is_switch else value.strip("[]") if value.strip("[]") in _COMPLETED else "?",
         values=choices,
     )
+
+
+def _is_short(name: str) -> bool:
+    return not name.startswith("--")
 
 
 def _run_flags() -> list[Option]:
