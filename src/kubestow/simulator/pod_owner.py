@@ -14,7 +14,7 @@ from kubestow.simulator.controllers.owner_controller import controller_reference
 _TEMPLATE_HASH = "pod-template-hash"
 
 
-class Controller(NamedTuple):
+class ControllerAbove(NamedTuple):
     # As `Kind/name`.
     name: str
     # None if the cluster does not have it.
@@ -23,14 +23,14 @@ class Controller(NamedTuple):
 
 def controllers_above(
     cluster: MemoryCluster, document: JsonObject, namespace: str, *, checks_uid: bool = True
-) -> Iterator[Controller]:
+) -> Iterator[ControllerAbove]:
     """The controllers of an object from the nearest on, as far as the cluster has them."""
     reference = controller_reference(document)
     while reference is not None:
         stored = _find(cluster, reference, namespace)
         if stored is not None and checks_uid and stored.uid != reference.get("uid"):
             stored = None
-        yield Controller(f"{reference.get('kind', '')}/{reference.get('name', '')}", stored)
+        yield ControllerAbove(f"{reference.get('kind', '')}/{reference.get('name', '')}", stored)
         reference = None if stored is None else controller_reference(stored.document)
 
 

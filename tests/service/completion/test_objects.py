@@ -15,7 +15,7 @@ from kubestow.clock import SystemClock
 from kubestow.cluster.self_signed import self_signed
 from kubestow.service.completion.objects import object_names
 from kubestow.service.completion.table import NODES, PODS
-from kubestow.service.completion.words import Line
+from kubestow.service.completion.words import TypedLine
 
 EXAMPLES = str(Path(__file__).parents[3] / "examples")
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
@@ -56,8 +56,8 @@ def server(tmp_path: Path) -> Iterator[str]:
     thread.join()
 
 
-def line(**values: str) -> Line:
-    return Line({f"--{name}": [value] for name, value in values.items()}, [])
+def line(**values: str) -> TypedLine:
+    return TypedLine({f"--{name}": [value] for name, value in values.items()}, [])
 
 
 def test_pods_of_files_are_called_as_commands_call_them() -> None:

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubestow.service.completion.table import NODES, read_table
-from kubestow.service.completion.words import Line, completions
+from kubestow.service.completion.words import TypedLine, completions
 
 
 def found(text: str) -> list[str]:
     """The completions of the last word; pods and nodes are called after what they were found by."""
 
-    def find(kind: str, line: Line, incomplete: str) -> Sequence[str]:
+    def find(kind: str, line: TypedLine, incomplete: str) -> Sequence[str]:
         where = "+".join(line.values.get("--filename", [])) or line.last("--context") or "cluster"
         return [f"{'node' if kind == NODES else 'pod'}-of-{where}"]
 

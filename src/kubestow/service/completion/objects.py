@@ -7,7 +7,8 @@ answer, and is asked for a limited number of objects.
 import asyncio
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -20,7 +21,7 @@ from kubestow.cluster.http.session import ApiSession
 from kubestow.cluster.http.users_kubeconfig import Kubeconfig
 from kubestow.errors import KubestowError
 from kubestow.service.completion.table import NODES
-from kubestow.service.completion.words import Line
+from kubestow.service.completion.words import TypedLine
 from kubestow.service.connections import user_agent
 from kubestow.simulator.manifests import select_manifests
 from kubestow.simulator.workloads import expand_workloads
@@ -29,12 +30,12 @@ TIMEOUT_S: Final = 2.0
 OBJECTS_LIMIT: Final = 1000
 
 
-def object_names(kind: str, line: Line, incomplete: str) -> Sequence[str]:
+def object_names(kind: str, line: TypedLine, incomplete: str) -> Sequence[str]:
     """Names of pods or nodes; of pods as NAMESPACE/NAME if that is what was begun."""
-    logging.disable(logging.CRITICAL)  # A line of the log would be taken for a word.
     files = [os.path.expanduser(file) for file in line.values.get("--filename", ()) if file != "-"]
     try:
-        found = _in_files(kind, files) if files else _in_cluster(kind, line, incomplete)
+        with _without_logs():
+            found = _in_files(kind, files) if files else _in_cluster(kind, line, incomplete)
     except (KubestowError, OSError, TimeoutError, ValueError):
         return ()
     if kind == NODES:
@@ -44,6 +45,16 @@ def object_names(kind: str, line: Line, incomplete: str) -> Sequence[str]:
     if "/" in incomplete:
         return sorted({f"{place}/{name}" for place, name in pods})
     return sorted({name for _, name in pods})
+
+
+@contextmanager
+def _without_logs() -> Generator[None]:
+    """A line of the log would stand in the middle of what is typed."""
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def _in_files(kind: str, files: Sequence[str]) -> Iterable[tuple[str, str]]:
@@ -57,7 +68,7 @@ def _in_files(kind: str, files: Sequence[str]) -> Iterable[tuple[str, str]]:
 def _ignore(place: str) -> None: ...
 
 
-def _in_cluster(kind: str, line: Line, incomplete: str) -> Iterable[tuple[str, str]]:
+def _in_cluster(kind: str, line: TypedLine, incomplete: str) -> Iterable[tuple[str, str]]:
     kubeconfig = Kubeconfig(line.last("--kubeconfig"), line.last("--context"))
     clock = SystemClock()
     session = ApiSession(

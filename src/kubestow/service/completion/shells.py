@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from kubestow.service.completion.words import Line, Word, completions
+from kubestow.service.completion.words import TypedLine, Word, completions
 
 # What cobra, the library of kubectl, reads: the default, and no names of files.
 _DEFAULT: Final = ":0"
@@ -91,7 +91,7 @@ def _found(given: Sequence[str], incomplete: str) -> list[Word]:
     return completions(given, incomplete, _objects)
 
 
-def _objects(kind: str, line: Line, incomplete: str) -> Sequence[str]:
+def _objects(kind: str, line: TypedLine, incomplete: str) -> Sequence[str]:
     """Imported when it is needed: it loads most of the program."""
     from kubestow.service.completion.objects import object_names
 

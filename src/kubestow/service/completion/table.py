@@ -37,14 +37,14 @@ class Command(TypedDict):
     arguments: list[Option]
 
 
-class Words(TypedDict):
+class KnownWords(TypedDict):
     commands: dict[str, Command]
     options: list[Option]
     gates: list[str]
     workloads: list[str]
 
 
-def read_table() -> Words:
+def read_table() -> KnownWords:
     return json.loads(TABLE_FILE.read_bytes())
 
 
@@ -64,7 +64,7 @@ def table_text() -> str:
         commands[name] = Command(
             help=summary, options=_run_flags() if name == "run" else options, arguments=arguments
         )
-    words = Words(
+    words = KnownWords(
         commands=commands,
         options=_parameters(get_command(app))[0],
         gates=sorted(KNOWN_GATES),

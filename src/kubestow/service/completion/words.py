@@ -14,8 +14,8 @@ from kubestow.service.completion.table import (
     PODS,
     WORKLOADS,
     Command,
+    KnownWords,
     Option,
-    Words,
     read_table,
 )
 
@@ -27,7 +27,7 @@ class Word(NamedTuple):
     help: str = ""
 
 
-class Line(NamedTuple):
+class TypedLine(NamedTuple):
     """What is written of a command line: values by option, and what follows without one."""
 
     # By all names of the option.
@@ -39,11 +39,11 @@ class Line(NamedTuple):
 
 
 # Names of pods (POD) or nodes (NODE) that begin with a text.
-FindObjects = Callable[[str, Line, str], Iterable[str]]
+FindObjects = Callable[[str, TypedLine, str], Iterable[str]]
 
 
 def completions(given: Sequence[str], incomplete: str, find: FindObjects) -> list[Word]:
-    """Words in the place of the incomplete one; `given` come before it, without the program."""
+    """KnownWords in the place of the incomplete one; `given` come before it, without the program."""
     table = read_table()
     position = next((i for i, word in enumerate(given) if word in table["commands"]), None)
     if position is None:
@@ -69,7 +69,7 @@ def completions(given: Sequence[str], incomplete: str, find: FindObjects) -> lis
     return []
 
 
-def _first_words(table: Words, incomplete: str) -> Iterator[Word]:
+def _first_words(table: KnownWords, incomplete: str) -> Iterator[Word]:
     if incomplete.startswith("-"):
         yield from _names(table["options"], incomplete)
         return
@@ -78,9 +78,9 @@ def _first_words(table: Words, incomplete: str) -> Iterator[Word]:
             yield Word(name, command["help"])
 
 
-def _read(command: Command, given: Sequence[str]) -> tuple[Line, Option | None]:
+def _read(command: Command, given: Sequence[str]) -> tuple[TypedLine, Option | None]:
     """What is written, and the option whose value is to follow."""
-    options, line = _by_name(command), Line({}, [])
+    options, line = _by_name(command), TypedLine({}, [])
     expecting: Option | None = None
     for word in given:
         name, equals, value = word.partition("=")
@@ -97,7 +97,7 @@ def _read(command: Command, given: Sequence[str]) -> tuple[Line, Option | None]:
     return line, expecting
 
 
-def _note(line: Line, option: Option, value: str) -> None:
+def _note(line: TypedLine, option: Option, value: str) -> None:
     for name in option["names"]:
         line.values.setdefault(name, []).append(value)
 
@@ -115,7 +115,7 @@ def _names(options: Iterable[Option], incomplete: str) -> Iterator[Word]:
 
 
 def _values(
-    option: Option, table: Words, line: Line, incomplete: str, find: FindObjects
+    option: Option, table: KnownWords, line: TypedLine, incomplete: str, find: FindObjects
 ) -> Iterator[Word]:
     names: Iterable[str] = option["values"]
     match option["value"]:
