@@ -43,7 +43,7 @@ FindObjects = Callable[[str, TypedLine, str], Iterable[str]]
 
 
 def completions(given: Sequence[str], incomplete: str, find: FindObjects) -> list[Word]:
-    """KnownWords in the place of the incomplete one; `given` come before it, without the program."""
+    """What can stand for the incomplete word; `given` come before it, without the program."""
     table = read_table()
     position = next((i for i, word in enumerate(given) if word in table["commands"]), None)
     if position is None:
