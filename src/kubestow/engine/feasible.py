@@ -254,7 +254,7 @@ class FeasibleNodes:
         if not profile.score and (extenders is None or not extenders.affects_choice):
             return 1
         percentage = profile.percentage_of_nodes_to_score
-        return _enough_nodes(count, self._percentage if percentage is None else percentage)
+        return enough_nodes(count, self._percentage if percentage is None else percentage)
 
     def _nominated_rows(self) -> dict[int, Sequence[PodInfo]]:
         """Nominated pods by row; these nodes are filtered one by one."""
@@ -272,7 +272,7 @@ def _placement(cycle: GroupCycle) -> npt.NDArray[np.intp] | None:
 
 
 @lru_cache(64)
-def _enough_nodes(count: int, percentage: int) -> int:
+def enough_nodes(count: int, percentage: int) -> int:
     """How many of this many nodes have to fit; a percentage of 0 depends on their number."""
     if count < NODES_TO_FIND_MIN:
         return count

@@ -36,9 +36,11 @@ from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.placing import as_misfit
 from kubestow.engine.profiles import Registry
 from kubestow.engine.tasks import BackgroundTasks
+from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import NoEvents
 from kubestow.framework.profile import Profile
 from kubestow.framework.runner import run_reserve, run_unreserve
+from kubestow.framework.status import Status
 from kubestow.plugins.registry import REGISTRY
 
 T = TypeVar("T", bound=ApiObject)
@@ -132,19 +134,30 @@ class StillCluster:
         decision = self.decide(pod)
         if not decision.is_scheduled:
             return decision
-        profile, state, node_name = self.profile_of(pod), decision.state, decision.node_name
-        assert profile is not None, pod.spec.scheduler_name
         before = self._before(pod)
+        refusal = self.assume(decision, decision.node_name).refusal
+        if refusal is not None:
+            self._put_back(before)
+            status = as_misfit(decision.node_name, refusal)
+            decision.node_name = ""
+            decision.fail(status, CLEAR_NOMINATION)
+        return decision
+
+    def assume(self, decision: Decision, node_name: str) -> "Assumption":
+        """Count the pod on a node that fits, as a scheduler does that has chosen it.
+
+        Reserve of the plugins runs; if it fails Unreserve, and the pod counts nevertheless.
+        """
+        profile, state = self.profile_of(decision.pod.pod), decision.state
+        assert profile is not None, decision.profile_name
         placed = decision.pod.assigned_to(node_name)
         # As the scheduler does it: plugins reserve for a pod that is on its node already.
         self._put_pod(placed)
-        status = run_reserve(profile, state, placed, node_name)
-        if status is not None:
-            run_unreserve(profile, state, placed, node_name)
-            self._put_back(before)
-            decision.node_name = ""
-            decision.fail(as_misfit(node_name, status), CLEAR_NOMINATION)
-        return decision
+        refusal = run_reserve(profile, state, placed, node_name)
+        assumption = Assumption(profile, state, placed, node_name, refusal)
+        if refusal is not None:
+            assumption.give_back()
+        return assumption
 
     # --- changes ---
 
@@ -285,6 +298,23 @@ class StillCluster:
         self.scheduler.queue.delete(pod)
         if cache.groups is not None:
             cache.groups.remove(pod)
+
+
+class Assumption(NamedTuple):
+    """What plugins have reserved for a pod; `refusal` is the answer of one that could not."""
+
+    profile: Profile
+    state: CycleState
+    placed: PodInfo
+    node_name: str
+    refusal: Status | None
+
+    def give_back(self) -> None:
+        run_unreserve(self.profile, self.state, self.placed, self.node_name)
+
+    def take_again(self) -> None:
+        """After it was given back, and everything else is as it was."""
+        run_reserve(self.profile, self.state, self.placed, self.node_name)
 
 
 class Origin(NamedTuple):

@@ -83,9 +83,11 @@ async def kubestow(bench: Any) -> AsyncIterator[int]:
 
 
 @contextlib.asynccontextmanager
-async def kube_scheduler(bench: Any) -> AsyncIterator[int]:
+async def kube_scheduler(bench: Any, config: Path | None = None) -> AsyncIterator[int]:
+    """`config` names the kubeconfig itself."""
     kubeconfig = bench.plane.kubeconfig("admin")
-    flags = (f"--kubeconfig={kubeconfig}", "--leader-elect=false", "--secure-port=0")
+    source = f"--kubeconfig={kubeconfig}" if config is None else f"--config={config}"
+    flags = (source, "--leader-elect=false", "--secure-port=0")
     quiet = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(UPSTREAM, *flags, stdout=quiet, stderr=quiet)
     try:

@@ -128,5 +128,5 @@ def test_the_story_is_recorded_and_replayed(tmp_path: Path):
     assert CliRunner().invoke(app, ["demo", "--speed", "0", "--record", path]).exit_code == 0
     result = CliRunner().invoke(app, ["replay", path])
     assert result.exit_code == 0
-    assert result.output.rstrip().endswith("changes: 0 differ")
+    assert result.output.rstrip().endswith("of recorded time: 0 differ")
     assert not result.output.startswith("0 decisions")

@@ -58,7 +58,7 @@ def test_the_same_configuration_decides_the_same(
 ) -> None:
     capsys.readouterr()
     assert run(monkeypatch, "replay", str(recording)) == 0
-    assert capsys.readouterr().out.endswith("changes: 0 differ\n")
+    assert capsys.readouterr().out.endswith("of recorded time: 0 differ\n")
 
 
 def test_differences_are_explained_by_filters_and_scores(
@@ -189,7 +189,7 @@ def test_secrets_of_the_configuration_are_not_recorded_and_not_needed(
         assert secret not in content
     capsys.readouterr()
     assert run(monkeypatch, "replay", str(path)) == 0
-    assert capsys.readouterr().out.endswith("changes: 0 differ\n")
+    assert capsys.readouterr().out.endswith("of recorded time: 0 differ\n")
 
 
 def test_addresses_in_a_recording_of_another_scheduler_are_not_asked(
@@ -248,5 +248,5 @@ def test_a_corrupted_cache_ends_the_replay_with_a_sentence(
     capsys.readouterr()
     assert run(monkeypatch, "replay", str(path)) == 0
     *_, summary, ended = capsys.readouterr().out.replace(" \n", " ").splitlines()
-    assert summary.endswith("changes: 0 differ")
+    assert summary.endswith("of recorded time: 0 differ")
     assert ended.startswith("The scheduler ended at 0.000s: Pod updated on a different node than ")

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from kubestow.cluster.failure_log import FailureLog
 from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.session import ApiSession
 from kubestow.cluster.http.users_kubeconfig import Kubeconfig
-from kubestow.cluster.informer import POD_FIELD_SELECTOR, Informer
+from kubestow.cluster.informer import POD_FIELD_SELECTOR, Handler, Informer
 from kubestow.config.scalars import Duration
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import InputError
@@ -84,8 +85,10 @@ async def _record(
         for cls in objects.types()
         if cls is not PriorityClass  # The API server writes priorities into pods.
     ]
+    changes: Counter[str] = Counter()
     for informer in informers:
         informer.add_handler(recording.recorder.handler(informer.cls))
+        informer.add_handler(_counting(informer, changes))
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
@@ -105,8 +108,17 @@ async def _record(
             await asyncio.gather(stop, *tasks, return_exceptions=True)
         recording.close()
         client.close()
-    counts = {informer.cls.__name__: informer.statistics().event_count for informer in informers}
-    changes = ", ".join(f"{count} of {kind}" for kind, count in counts.items() if count)
+    counted = ", ".join(f"{count:,} of {kind}" for kind, count in changes.items())
     stderr().print(
-        f"{len(objects.pods)} pods on {len(objects.nodes)} nodes; changes: {changes or 0}"
+        f"{len(objects.pods):,} pods on {len(objects.nodes):,} nodes; changes: {counted or 'none'}"
     )
+
+
+def _counting(informer: Informer[Any], changes: "Counter[str]") -> Handler[Any]:
+    """Counts what changes after the first list."""
+
+    def changed(*_: object) -> None:
+        if informer.has_synced:
+            changes[informer.cls.__name__] += 1
+
+    return Handler(changed, changed, changed)

@@ -58,12 +58,13 @@ def replay(
     configuration decides otherwise, and which filters or scores made the difference; after each
     difference the recorded decision is carried out.
 
-    A recording of another scheduler (kubestow record) shows how far both agree.
+    A recording of another scheduler (kubestow record) shows whether it has the same rules: each of
+    its decisions agrees, is explained by timing or by sampling, or was made by other rules.
 
     With --page it is played as fast as possible, and a slider goes back through what was attempted.
 
-    Exit codes: 0 nothing differs, or only because of --config; 1 something differs, 2 the file
-    cannot be used.
+    Exit codes: 0 nothing differs, or only because of --config; 1 something differs, or another
+    scheduler has other rules, 2 the file cannot be used.
 
     Example: kubestow replay run.rec --config config.yaml --show 3
 

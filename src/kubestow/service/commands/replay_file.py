@@ -19,15 +19,12 @@ from kubestow.explain.difference import AttemptView
 from kubestow.plugins.loading import UnnamedPluginError, load_named_plugins
 from kubestow.recording.file import RecordingReader
 from kubestow.recording.format import FOREIGN_ORIGIN, Record
+from kubestow.service.commands.replay_agreement import print_agreement
 from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.formats import DataFormat
 from kubestow.service.output import print_data, progress_bar, stderr, stdout
-from kubestow.simulator.replay.agreement import (
-    Agreement,
-    AgreementCase,
-    AgreementReplay,
-    AgreementReport,
-)
+from kubestow.simulator.replay.agreement import AgreementReplay
+from kubestow.simulator.replay.agreement_report import AgreementReport
 from kubestow.simulator.replay.replay import RecordedAnswers, Replay
 from kubestow.simulator.replay.report import ReplayDifference, ReplayReport
 from kubestow.simulator.replay.why import AttemptViews, RecordedViews, explain_report
@@ -72,8 +69,10 @@ def _replay_and_print(
     if reader.header.origin == FOREIGN_ORIGIN:
         with _without_logs():
             agreement = _compare(reader, setup, explained=show)
-        _print_agreement(agreement, show, output)
-        return 0 if agreement.agreeing == agreement.decisions else 1
+        print_agreement(agreement, show, output)
+        if output is DataFormat.TABLE:
+            _print_cut(agreement.cut_at)
+        return 1 if agreement.other_rules else 0
     with _without_logs():
         report = _replay(reader, setup, plugins, explained=show)
     _print_report(report, show, output)
@@ -211,9 +210,14 @@ def _with_progress(text: str, reader: RecordingReader, work: Callable[[Iterable[
 
 def _compare(reader: RecordingReader, setup: ReplaySetup, explained: int) -> AgreementReport:
     replay = AgreementReplay(
-        setup.config, setup.gates, setup.registry, SystemClock(), explained=explained
+        setup.config,
+        setup.gates,
+        setup.registry,
+        SystemClock(),
+        started_ns=reader.header.started_ns,
+        explained=explained,
     )
-    report = replay.run(reader)
+    report = _with_progress("Comparing", reader, replay.run)
     report.cut_at = reader.cut_at
     return report
 
@@ -231,8 +235,8 @@ def _print_report(report: ReplayReport, show: int, output: DataFormat) -> None:
         stdout().print()
         _print_reasons(report.differences[:show], report.differing)
     stdout().print(
-        f"{report.attempts:,} decisions in {report.duration_s:,.1f} s, {report.changes:,} changes: "
-        f"{report.differing:,} differ{_parts(report.by_what)}"
+        f"{report.attempts:,} decisions, {report.changes:,} changes in {report.duration_s:,.1f} s "
+        f"of recorded time: {report.differing:,} differ{_parts(report.by_what)}"
     )
     if report.ended:
         text = f"The scheduler ended at {report.ended_s:,.3f}s: {report.ended}"
@@ -240,7 +244,7 @@ def _print_report(report: ReplayReport, show: int, output: DataFormat) -> None:
     _print_cut(report.cut_at)
 
 
-def _print_reasons(shown: Sequence[ReplayDifference | AgreementCase], count: int) -> None:
+def _print_reasons(shown: Sequence[ReplayDifference], count: int) -> None:
     """Why those that are shown differ, a line each; `count` are all that do."""
     explained = [(each, each.why) for each in shown if each.why is not None]
     for each, why in explained:
@@ -250,34 +254,6 @@ def _print_reasons(shown: Sequence[ReplayDifference | AgreementCase], count: int
         stdout().print()
     if count > len(shown):
         stdout().print(f"{count - len(shown):,} more differ; --show N shows the first N.")
-
-
-def _print_agreement(report: AgreementReport, show: int, output: DataFormat) -> None:
-    if output is not DataFormat.TABLE:
-        report.cases = report.cases[:show]
-        print_data(report, output)
-        return
-    table = Table("AT", "POD", "AGREEMENT", "RECORDED", "HERE")
-    for each in report.cases[:show]:
-        agreement = f"{each.agreement} by {each.behind}" if each.behind else str(each.agreement)
-        table.add(f"{each.at_s:.3f}s", each.pod, agreement, each.recorded, each.here)
-    if report.cases and show:
-        table.print()
-        stdout().print()
-        _print_reasons(report.cases[:show], report.decisions - report.agreeing)
-    share = report.agreeing / report.decisions if report.decisions else 1.0
-    stdout().print(
-        f"{report.decisions:,} decisions in {report.duration_s:,.1f} s, {report.changes:,} "
-        f"changes: {report.agreeing:,} agree ({share:.1%}){_parts(report.counts)}"
-    )
-    if report.counts.keys() - {Agreement.SAME}:
-        stdout().print(
-            "Both schedulers do not see the same moment: one knows its own last decisions earlier, "
-            "chooses among equals at random, and in large clusters looks at a part of the nodes."
-        )
-    if report.unseen:
-        stdout().print(f"{report.unseen:,} pods had a node when they were first seen.")
-    _print_cut(report.cut_at)
 
 
 def _parts(counts: dict[str, int]) -> str:

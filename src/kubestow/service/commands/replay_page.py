@@ -79,8 +79,8 @@ async def _play(
     if report.ended:
         say(f"The scheduler ended at {report.ended_s:,.3f}s: {report.ended}")
     say(
-        f"{report.attempts:,} decisions in {report.duration_s:,.1f} s are on the page, "
-        f"{report.differing:,} differ from the recording. Ctrl-C ends it."
+        f"{report.attempts:,} decisions in {report.duration_s:,.1f} s of recorded time are on the "
+        f"page, {report.differing:,} differ from the recording. Ctrl-C ends it."
     )
 
 
