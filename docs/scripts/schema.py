@@ -1,7 +1,10 @@
-"""Writes the JSON Schemas of explanations and scenarios; tests compare them with the structs."""
+"""Writes the JSON Schemas of explanations and scenarios, and the words that shells complete; tests
+compare them with the structs and the commands."""
 
 from kubestow.explain import schema as explanation
+from kubestow.service.completion import table
 from kubestow.simulator.scenario import schema as scenario
 
 for each in (explanation, scenario):
     each.SCHEMA_FILE.write_text(f"{each.schema_text()}\n")
+table.TABLE_FILE.write_text(table.table_text())

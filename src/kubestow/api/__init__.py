@@ -4,13 +4,6 @@ The objects: `meta`, `pod`, `node`, `workload`, `storage`, `coordination`. How t
 written: `decode`, `files`. What follows from them: `quantity`, `resources`, `requests`, `qos`;
 `labels`, `node_selector`, `taints`, `ports`, `images`, `topology`; `owners`, `disruption`,
 `importance`, `declared_features`; and `pod_info`, a pod together with these values.
+
+Nothing is imported here: who reads a duration does not need the rest.
 """
-
-from kubestow.api.labels import Selector
-from kubestow.api.meta import ApiObject, ObjectMeta
-from kubestow.api.node import Node
-from kubestow.api.pod import Pod
-from kubestow.api.pod_info import PodInfo
-from kubestow.api.quantity import Quantity
-
-__all__ = ["ApiObject", "Node", "ObjectMeta", "Pod", "PodInfo", "Quantity", "Selector"]

@@ -4,6 +4,7 @@ Exit codes: 0 success, 1 a negative result (pods stay pending, decisions differ)
 be used, 3 a plugin failed. `run` ends with 1 for every error, as kube-scheduler does.
 """
 
+import gc
 import sys
 from importlib import import_module
 from typing import Annotated, Any, Final
@@ -13,28 +14,12 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from kubestow import __version__
+from kubestow.collector import GC_THRESHOLDS
 from kubestow.errors import KubestowError
+from kubestow.service.command_names import COMMANDS
 from kubestow.service.help import PlainCommand, write_definitions
 from kubestow.service.usage_errors import USAGE_ERROR, print_error, usage_error_text
 
-# Each is a function in a module, both of the same name with _ for -, with its settings beside it.
-# The summaries are here so that the help of the program imports no command.
-COMMANDS: Final = {
-    "run": "Schedule pods for a cluster, as kube-scheduler does.",
-    "demo": "Show the scheduler in an embedded cluster.",
-    "simulate": "Place a workload on a cluster, from files or a server.",
-    "compare": "Compare schedulers on the same cluster and workload.",
-    "explain": "Say why a pod is placed where it is, or why it waits.",
-    "capacity": "Find out how much room a cluster has.",
-    "record": "Record what a cluster's scheduler sees and decides.",
-    "replay": "Make the decisions of a recording again, and compare.",
-    "conformance": "Compare with recorded decisions of kube-scheduler.",
-    "plugin": "Check a plugin with generated pods and nodes.",
-    "bench": "Measure how fast pods are decided on.",
-    "print-default-config": "Print the configuration with all its defaults.",
-    "version": "Print the version of kubestow and of what it runs on.",
-    "help": "Print the help of the program, or of a command.",
-}
 _SETTINGS: Final[dict[str, Any]] = {
     "pretty_exceptions_enable": False,
     "context_settings": {"help_option_names": ["-h", "--help"]},
@@ -61,10 +46,10 @@ class _CommandOnDemand(TyperCommand):
     """
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
-        return _import_command(str(self.name)).make_context(info_name, args, parent, **extra)
+        return import_command(str(self.name)).make_context(info_name, args, parent, **extra)
 
 
-def _import_command(name: str) -> Any:
+def import_command(name: str) -> Any:
     function_name = name.replace("-", "_")
     module = import_module(f"kubestow.service.commands.{function_name}")
     alone = typer.Typer(add_completion=False, **_SETTINGS)
@@ -106,6 +91,8 @@ def options(
 
 def main() -> None:
     """Run the command line; an error that a user can correct is one line, not a traceback."""
+    # Hundreds of modules are imported, of which nothing becomes garbage.
+    gc.set_threshold(*GC_THRESHOLDS)
     try:
         code = app(prog_name="kubestow", standalone_mode=False)
     except USAGE_ERROR as error:

@@ -1,6 +1,7 @@
 """`kubestow explain`: the command line.
 
-Not here: reading clusters (`explain_sources`), explaining (`explain_pod`), texts (`explain.text`).
+Not here: reading clusters (`explain_files`, `explain_live`), explaining (`explain_pod`), texts
+(`explain.text`).
 """
 
 from typing import Annotated, Final
@@ -124,6 +125,10 @@ def explain(
     pods before it in the queue are placed first, as simulate does. For a pod that waits, changes
     are searched that would make it fit, each of them tried. A pod that is placed is explained as if
     it had to be placed now.
+
+    EVICTING says whether fewer pods on these nodes may help: not where the node itself does not
+    suit the pod, as by a label or a taint. "Tried again after a change of" names the kinds whose
+    changes let a rejected pod try again, and the plugin that waits for them.
 
     Exit codes: 0 done, 1 the pod is not for this scheduler, 2 the input cannot be used.
 

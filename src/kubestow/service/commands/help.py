@@ -5,17 +5,9 @@ from typing import Annotated, Any
 import typer
 
 
-def _names(incomplete: str) -> list[str]:
-    from kubestow.service.cli import COMMANDS
-
-    return [name for name in COMMANDS if name.startswith(incomplete)]
-
-
 def help(
     context: typer.Context,
-    command: Annotated[
-        str, typer.Argument(metavar="[COMMAND]", help="Of this one.", autocompletion=_names)
-    ] = "",
+    command: Annotated[str, typer.Argument(metavar="[COMMAND]", help="Of this one.")] = "",
 ) -> None:
     """Print the help of the program, or of a command.
 
