@@ -160,7 +160,7 @@ async def measure(kubeconfig: str, options: argparse.Namespace) -> None:
         "binds only": [*CLIENT, kubeconfig],
     }
     if options.record:
-        runs["recorded"] = [*SCHEDULER, kubeconfig, "--record", options.record]
+        runs["recorded"] = [*SCHEDULER, kubeconfig, "--record", options.record, "--force"]
     for what, command in [*runs.items()] * options.repeat:
         await create(client, PODS, [pod(name) for name in range(options.pods)])
         result = await run_once(client, command, options.pods)

@@ -7,6 +7,7 @@ that looks like a secret is replaced under any name.
 Not here: which parts of objects are left out of files (`api.kept_parts`).
 """
 
+import base64
 import re
 from typing import Any, Final, cast
 
@@ -17,8 +18,11 @@ _IN_URL: Final = "REDACTED"
 _SECRET_NAMES: Final = (
     "password", "passwd", "passphrase", "pwd", "secret", "credential", "token", "apikey",
     "accesskey", "privatekey", "signingkey", "encryptionkey", "clientkey", "accountkey",
-    "sharedkey", "keydata", "authorization", "cookie", "bearer",
+    "sharedkey", "tlskey", "sslkey", "hmackey", "masterkey", "keydata", "keypem", "authorization",
+    "cookie", "bearer",
 )  # fmt: skip
+# Parts of many other words, so they count only by themselves.
+_SECRET_WORDS: Final = frozenset(("pass", "pw"))
 # A number under any other of these names counts something: `tokens: 5`.
 _NEVER_COUNTS: Final = ("password", "passwd", "passphrase", "pwd", "secret", "credential")
 # Where a secret is, or how it is used, is none.
@@ -43,10 +47,12 @@ _PARAMETER: Final = re.compile(r"""([?&;])([^\s=&?;"'<>]+)=([^\s&;\#"'<>]+)""")
 _PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
 )
+# The same in base64, of any kind of key, and JSON Web Tokens.
+_PACKED: Final = re.compile(r"\bLS0tLS1CRUdJTi[A-Za-z0-9+/]{16,}={0,2}")
+_WEB_TOKEN: Final = re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*")
+# As in the texts by which databases are found.
+_ASSIGNED: Final = re.compile(r"""([A-Za-z][\w-]*)(\s*=\s*)([^\s;&,"']+)""", re.ASCII)
 _SCHEME: Final = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9+/=._~-]{6,}")
-_LINE: Final = re.compile(
-    r"""^([\s\-{]*["']?)([\w.-]+)(["']?\s*[:=]\s*)(\S.*)$""", re.MULTILINE | re.ASCII
-)
 
 
 def without_secrets(text: str) -> str:
@@ -59,18 +65,11 @@ def without_secrets(text: str) -> str:
         text = _PRIVATE_KEY.sub(REDACTED, text)
     if "Bearer" in text or "Basic" in text:
         text = _SCHEME.sub(rf"\1 {REDACTED}", text)
+    if "LS0tLS1CRUdJTi" in text:
+        text = _PACKED.sub(_packed, text)
+    if "eyJ" in text:
+        text = _WEB_TOKEN.sub(REDACTED, text)
     return text
-
-
-def without_secret_lines(text: str) -> str:
-    """The same of a text with a field in each line that could not be read as YAML or JSON."""
-
-    def line(found: re.Match[str]) -> str:
-        if not is_secret_name(found[2]):
-            return found[0]
-        return f"{found[1]}{found[2]}{found[3]}{REDACTED}"
-
-    return _LINE.sub(line, without_secrets(text))
 
 
 def redacted(value: Any) -> Any:
@@ -82,7 +81,7 @@ def is_secret_name(name: str) -> bool:
     """Whether a field of this name holds a secret: `password`, `apiKey`, `AUTH_TOKEN`."""
     words = [word.lower() for word in _WORD.findall(name)]
     together = "".join(words)
-    if not any(part in together for part in _SECRET_NAMES):
+    if not any(part in together for part in _SECRET_NAMES) and _SECRET_WORDS.isdisjoint(words):
         return False
     if len(words) > 1 and words[-1] == "key":
         return any(part in together for part in _SECRET_NAMES if part.endswith("key")) or (
@@ -93,7 +92,7 @@ def is_secret_name(name: str) -> bool:
 
 def _redacted(value: Any, *, is_secret: bool) -> Any:
     if isinstance(value, str):
-        return REDACTED if is_secret and value else without_secrets(value)
+        return REDACTED if is_secret and value else _ASSIGNED.sub(_assigned, without_secrets(value))
     if isinstance(value, dict):
         fields = cast(dict[str, Any], value)
         # A list of headers or variables: the one field has the name, the other the value.
@@ -115,6 +114,21 @@ def _is_secret_number(name: str, value: object) -> bool:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False
     return is_secret_name(name) and any(part in name.lower() for part in _NEVER_COUNTS)
+
+
+def _packed(found: re.Match[str]) -> str:
+    text = found[0]
+    try:
+        content = base64.b64decode(text[: len(text) // 4 * 4])
+    except ValueError:
+        return REDACTED
+    return REDACTED if b"PRIVATE KEY" in content else text
+
+
+def _assigned(found: re.Match[str]) -> str:
+    if not is_secret_name(found[1]) or found[3] == _IN_URL:
+        return found[0]
+    return f"{found[1]}{found[2]}{_IN_URL}"
 
 
 def _parameter(found: re.Match[str]) -> str:

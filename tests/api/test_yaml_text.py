@@ -1,13 +1,20 @@
 """Values built while a text is read equal those built from its nodes, or nodes are asked for."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.api.yaml_text import LEVELS_MAX, plain_values, value_of, yaml_nodes
+from kubestow.api import yaml_text
+from kubestow.api.yaml_text import (
+    LEVELS_MAX,
+    YamlSizeError,
+    plain_values,
+    value_of,
+    yaml_nodes,
+)
 
 PLAIN = [
     "",
@@ -105,3 +112,17 @@ def test_any_text_has_the_values_of_its_nodes(text: str) -> None:
     plain = plain_values(text)
     if plain is not None:
         assert repr(plain) == repr(from_nodes(text))
+
+
+def test_a_document_of_many_values_is_read_without_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml_text, "NODES_PER_DOCUMENT", 100)
+    many = b"- a\n" * 101
+    values = plain_values(many)
+    assert values is not None
+    assert len(cast(list[str], values[0])) == 101
+    with pytest.raises(YamlSizeError, match="more than 100 values in one document with anchors"):
+        list(yaml_nodes(b"- &x a\n" + many))
+    with pytest.raises(YamlSizeError, match="more than 100 values"):
+        list(yaml_nodes(b"- []\n" * 101))
+    # Each document counts for itself.
+    assert len(list(yaml_nodes((b"- a\n" * 60 + b"---\n") * 3))) == 4

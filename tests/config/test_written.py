@@ -425,6 +425,11 @@ def test_what_is_shown_is_no_configuration_to_use() -> None:
         ("extenders: [{urlPrefix: ['https://a:hunter2@b']}]", "urlPrefix"),
         ("kind: ''\nextenders:\n- urlPrefix: https://a:hunter2@b", "Kind"),
         ("kind: ''\nextenders:\n- tlsConfig:\n    keyData: hunter2", "Kind"),
+        ("kind: ''\nextenders: [{tlsConfig: {keyData: hunter2}}]", "Kind"),
+        (
+            "kind: ''\nprofiles:\n- pluginConfig:\n  - args:\n      password: |\n        hunter2",
+            "Kind",
+        ),
     ],
 )
 def test_errors_quote_no_secret(text: str, message: str) -> None:

@@ -99,6 +99,14 @@ def node_of(explanation: Explanation, name: str) -> NodeExplanation:
             'runs on "b"; now it would not fit',
             id="placed-though-too-large",
         ),
+        pytest.param(
+            make_pod(cpu="1", node="c"),
+            "Bound",
+            "c",
+            'names the node "c", which does not exist, so it does not run; now it would be placed '
+            'on "b"',
+            id="on-no-node",
+        ),
     ],
 )
 def test_every_outcome_is_said(

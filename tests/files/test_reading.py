@@ -80,8 +80,8 @@ def test_streams_of_gzip_are_one_text(pieces: int) -> None:
 
 
 def test_a_small_file_does_not_unpack_to_much() -> None:
-    packed = bomb(128)
-    assert len(packed) < 200_000
+    packed = bomb(32)
+    assert len(packed) < 50_000
     tracemalloc.start()
     with pytest.raises(InputTooLargeError) as refused:
         unpacked(packed, "bomb.yaml.gz")
@@ -89,8 +89,8 @@ def test_a_small_file_does_not_unpack_to_much() -> None:
     tracemalloc.stop()
     assert peak < 2 * reading.FREE_BYTES
     text = str(refused.value)
-    assert text.startswith("bomb.yaml.gz has 127")
-    assert "unpacks to more than the limit of 64 MiB" in text
+    assert text.startswith("bomb.yaml.gz has 3")
+    assert "unpacks to more than the limit of 16 MiB" in text
     assert "--max-input" in text
 
 
@@ -101,10 +101,10 @@ def test_many_small_streams_are_limited_together() -> None:
 
 
 def test_what_is_asked_for_unpacks_at_any_ratio() -> None:
-    packed = bomb(80)
-    limit_input("80Mi")
-    assert len(unpacked(packed, "bomb")) == 80 << 20
-    limit_input("79Mi")
+    packed = bomb(20)
+    limit_input("20Mi")
+    assert len(unpacked(packed, "bomb")) == 20 << 20
+    limit_input("19Mi")
     with pytest.raises(InputTooLargeError):
         unpacked(packed, "bomb")
 
@@ -117,7 +117,7 @@ def test_a_large_file_may_unpack_to_more_than_a_small_one() -> None:
 
 
 def test_pieces_of_a_file_are_limited_together() -> None:
-    piece = zlib.compress(bytes(40 << 20))
+    piece = zlib.compress(bytes(10 << 20))
     unpacker = Unpacker("run.rec")
     unpacker.unpack(piece, read_bytes=len(piece))
     with pytest.raises(InputTooLargeError, match=r"run\.rec"):
@@ -152,3 +152,12 @@ def test_sizes(size: str, count: int) -> None:
 def test_no_sizes(size: str) -> None:
     with pytest.raises(InputError, match="--max-input is"):
         limit_input(size)
+
+
+def test_files_are_limited_together() -> None:
+    limit_input("10")
+    total = reading.TotalSize()
+    assert total.counted(b"12345") == b"12345"
+    assert total.counted(b"12345") == b"12345"
+    with pytest.raises(InputTooLargeError, match="the files have more than the limit of 10 bytes"):
+        total.counted(b"1")

@@ -1,6 +1,7 @@
 """Label keys are counted, and images found, as if all nodes were read again."""
 
 from collections.abc import Sized
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import given
@@ -34,7 +35,14 @@ def test_keys_and_images_follow_the_nodes(changes: list[tuple[str, set[str] | No
         for node in snapshot.nodes:
             for key in node.metadata.labels:
                 expected[key] = expected.get(key, 0) + 1
-        assert snapshot.derived(LabelKeys).present() == expected
+        label_keys = snapshot.derived(LabelKeys)
+        assert label_keys.present() == expected
+        with patch("kubestow.index.present._FEW_ROWS", 2):
+            for key in ("a", "b", "c", "d"):
+                rows_with = [
+                    row for row, node in enumerate(snapshot.nodes) if key in node.metadata.labels
+                ]
+                assert label_keys.few_rows(key) == (rows_with if len(rows_with) <= 2 else None)
         image_rows = snapshot.derived(ImageRows)
         for image in ("a", "b", "c"):
             expected_sizes = [

@@ -15,7 +15,7 @@ from kubestow.arrays import ALL_ROWS, IntArray, Rows
 from kubestow.cache.change_log import REORDERS_KEPT, ChangeLog, Depends
 from kubestow.index.nodes import nodes_of
 from kubestow.index.selector_patterns import SelectorPatterns
-from kubestow.index.tracked import LabelColumn, Tracked
+from kubestow.index.tracked import LARGE_TRACKED_MAX, LabelColumn, Tracked, TrackedArrays
 from kubestow.testing import make_node, make_snapshot
 
 
@@ -229,3 +229,18 @@ def test_an_array_does_not_keep_its_owner() -> None:
         assert [reference() for reference in kept] == [None, None]
     finally:
         gc.enable()
+
+
+def test_few_arrays_with_large_keys_are_kept() -> None:
+    snapshot = make_snapshot([make_node("n0")])
+    truth, arrays = Truth([0]), TrackedArrays(snapshot)
+    for number in (0, 0, *range(1, LARGE_TRACKED_MAX + 1)):
+        arrays.values(("large", number), Depends.NODE, truth.compute, is_large=True)
+    assert len(arrays) == LARGE_TRACKED_MAX
+    # The first was used least recently.
+    assert len(truth.computed) == LARGE_TRACKED_MAX + 1
+    arrays.values(("large", 0), Depends.NODE, truth.compute, is_large=True)
+    assert len(truth.computed) == LARGE_TRACKED_MAX + 2
+    # They do not displace each other.
+    arrays.values("small", Depends.NODE, truth.compute)
+    assert len(arrays) == LARGE_TRACKED_MAX + 1

@@ -1,5 +1,7 @@
 """Spec 05 §10: nodes that have the pod's images score by their size."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -118,6 +120,7 @@ names = st.sampled_from(["a:1", "b:1", "c:latest", "c"])
 image_maps = st.dictionaries(names, st.integers(0, 2000 * MB), max_size=3)
 
 
+@pytest.mark.parametrize("by_themselves_max", [16, 0], ids=["each", "all-together"])
 @given(
     images=st.lists(image_maps, min_size=1, max_size=6),
     changes=st.lists(st.tuples(st.integers(0, 5), image_maps), max_size=3),
@@ -125,6 +128,7 @@ image_maps = st.dictionaries(names, st.integers(0, 2000 * MB), max_size=3)
     volumes=st.lists(names, max_size=2),
 )
 def test_arrays_equal_the_scalar_reading(
+    by_themselves_max: int,
     images: list[dict[str, int]],
     changes: list[tuple[int, dict[str, int]]],
     containers: list[str],
@@ -148,7 +152,8 @@ def test_arrays_equal_the_scalar_reading(
                 size, count = frozen.get(image, (0, 0))
                 total += int(float(size) * (float(count) / float(len(snapshot))))
             expected.append(_score(total, container_count=len(containers)))
-        assert run_score(plugin, pod, snapshot) == expected
+        with patch("kubestow.plugins.image_locality.IMAGES_BY_THEMSELVES_MAX", by_themselves_max):
+            assert run_score(plugin, pod, snapshot) == expected
 
 
 def _score(total: int, container_count: int = 1) -> int:

@@ -4,11 +4,18 @@ import atexit
 import stat
 import webbrowser
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 from urllib.parse import urlsplit
 
 import pytest
 
+from kubestow.config.extenders import ExtenderConfig
+from kubestow.config.feature_gates import DEFAULT_GATES
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.scheduler import Scheduler
 from kubestow.service.page import open_browser
+from kubestow.service.page_facts import page_facts
 
 ADDRESS = "http://127.0.0.1:1/page/?token=hunter2"
 
@@ -40,6 +47,15 @@ def test_a_browser_is_started_without_the_token(opened: list[str]) -> None:
     ((call, named),) = ended
     call[0](*call[1:], **named)
     assert not file.parent.exists()
+
+
+def test_the_page_shows_no_secret_of_the_configuration() -> None:
+    extender = ExtenderConfig(url_prefix="https://me:hunter2@host")
+    scheduler = cast(Scheduler, SimpleNamespace(profiles={}))
+    config = SchedulerConfig(extenders=(extender,))
+    facts = page_facts("run", scheduler, config, DEFAULT_GATES)
+    assert "hunter2" not in facts.config
+    assert "urlPrefix: https://REDACTED@host" in facts.config
 
 
 def test_without_a_browser_the_user_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

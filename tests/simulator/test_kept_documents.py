@@ -67,6 +67,11 @@ def test_what_drivers_read() -> None:
     assert found["status"]["devices"] == [{"driver": "d"}]
 
 
+def test_parameters_of_storage() -> None:
+    storage = {"kind": "StorageClass", "provisioner": "p", "parameters": {"a": SECRET}}
+    assert without_unread_parts(storage) == {"kind": "StorageClass", "provisioner": "p"}
+
+
 def test_labels_may_have_any_name() -> None:
     names = ("env", "options", "managedFields", "volumeAttributes", "containers", "annotations")
     document = {"metadata": {"labels": dict.fromkeys(names, "x")}}

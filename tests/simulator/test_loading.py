@@ -152,3 +152,27 @@ def test_pods_of_a_workload_that_stands_are_made_after_the_first_decision(uid: s
     # By its priority a pod of the workload would be first.
     assert order == (["p", "web-0", "web-1"] if uid else ["web-0", "web-1", "p"])
     assert [each.outcome for each in result.pods] == ["Scheduled"] * 3
+
+
+def test_pods_that_cannot_be_made_are_counted() -> None:
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": pod("x")["spec"]}
+    template["spec"]["priorityClassName"] = "gold"
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web", "uid": "rs"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "a"}}, "template": template},
+    }
+    result, _ = simulated(node(uid="n"), owner, pod("p", uid="p"))
+    assert len(result.scheduled) == 1
+    assert result.refused_pods == 2
+    (refusal,) = result.refusals
+    assert (refusal.owner, refusal.pods) == ("ReplicaSet/web", 2)
+    assert refusal.message.endswith("no PriorityClass with name gold was found")
+
+
+def test_a_pod_on_a_node_that_does_not_exist_does_not_run() -> None:
+    lost, runs = pod("lost", uid="l", nodeName="n9"), pod("runs", uid="r", nodeName="n")
+    result, _ = simulated(node(uid="n"), lost, runs)
+    assert result.running_count == 1
+    assert result.on_missing_nodes == ["default/lost (n9)"]

@@ -7,6 +7,7 @@ YAML is read as kubectl reads it (`yaml_text`); a key given twice is an error, i
 Not here: what the API server fills in, storing the objects.
 """
 
+import itertools
 import os
 import re
 import sys
@@ -23,9 +24,16 @@ from kubestow.api.decode import class_of, convert, is_list, is_map, quoted
 from kubestow.api.deep_json import DeepJson
 from kubestow.api.json_text import Extent, duplicate_key, extent_of
 from kubestow.api.meta import ApiObject, JsonObject
-from kubestow.api.yaml_text import LEVELS_MAX, TAG, plain_values, value_of, yaml_nodes
+from kubestow.api.yaml_text import (
+    LEVELS_MAX,
+    TAG,
+    YamlSizeError,
+    plain_values,
+    value_of,
+    yaml_nodes,
+)
 from kubestow.errors import DecodeError
-from kubestow.files.reading import DamagedError, read_file, read_stream, unpacked
+from kubestow.files.reading import DamagedError, TotalSize, read_file, read_stream, unpacked
 
 STDIN: Final = "-"
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -116,8 +124,11 @@ def _line_text(raw: bytes, number: int) -> str:
     """Where a document of several in a file begins; empty for the first, and in JSON."""
     if number == 1:
         return ""
-    nodes = [node for node, _ in yaml_nodes(raw)]
-    return f" (in the document from line {nodes[number - 1].start_mark.line + 1})"
+    try:
+        node, _ = next(itertools.islice(yaml_nodes(raw), number - 1, None))
+    except YamlSizeError:  # lines of a large document are not worth its nodes
+        return ""
+    return f" (in the document from line {node.start_mark.line + 1})"
 
 
 # --- Files to bytes ---------------------------------------------------------------------------
@@ -127,10 +138,11 @@ def _read_all(
     paths: Iterable[str | Path], stdin: BinaryIO | None
 ) -> Iterator[tuple[str, bytes, bool]]:
     """The name and content of every file, and whether it was named itself."""
+    total = TotalSize()
     for given in paths:
         if str(given) == STDIN:
             raw = read_stream(stdin or sys.stdin.buffer, "standard input")
-            yield "standard input", _unpack("standard input", raw), True
+            yield "standard input", total.counted(_unpack("standard input", raw)), True
             continue
         is_named = not os.path.isdir(given)
         for path in _files_at(Path(given)):
@@ -138,7 +150,7 @@ def _read_all(
                 raw = read_file(path)
             except OSError as error:
                 raise DecodeError(f'cannot read "{path}": {error.strerror}') from error
-            yield str(path), _unpack(str(path), raw), is_named
+            yield str(path), total.counted(_unpack(str(path), raw)), is_named
 
 
 def _files_at(path: Path) -> list[Path]:

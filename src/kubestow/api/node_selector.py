@@ -110,6 +110,16 @@ class RequiredNodeAffinity(msgspec.Struct, frozen=True, cache_hash=True, gc=Fals
         return _required(equalities, selector)
 
     @property
+    def is_large(self) -> bool:
+        """Whether it may take megabytes."""
+        size = len(self.equalities)
+        for term in () if self.selector is None else self.selector.terms:
+            size += len(term.fields) + sum(1 + len(each.values) for each in term.labels)
+            if size > _KEPT_SIZE_MAX:
+                break
+        return size > _KEPT_SIZE_MAX
+
+    @property
     def is_any(self) -> bool:
         """Whether every node matches."""
         return not self.equalities and self.selector is None

@@ -69,7 +69,8 @@ def default_selector(
 
 
 def _selects(selector: Mapping[str, str] | None, labels: Mapping[str, str]) -> bool:
-    return selector is not None and selector_from_map(selector).matches(labels)
+    # As sets: a namespace may have hundreds of services with thousands of labels each.
+    return selector is not None and selector.items() <= labels.items()
 
 
 def _narrowed(selector: Selector, owner: LabelSelector | None) -> Selector:

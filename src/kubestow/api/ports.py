@@ -43,74 +43,91 @@ class UsedPorts:
     something else placed them), removing one frees it.
     """
 
-    __slots__ = ("_ips",)
+    __slots__ = ("_addressed", "_any_ip", "_ports")
 
     def __init__(self, ports: Iterable[HostPort] = ()) -> None:
-        # A port is looked up by protocol and number; the addresses holding it are few.
-        self._ips: dict[tuple[str, int], set[str]] = {}
+        self._ports: set[HostPort] = set()
+        # Protocol and number: on how many addresses, and those that are in use on all of them.
+        self._addressed: dict[tuple[str, int], int] = {}
+        self._any_ip: set[tuple[str, int]] = set()
         for port in ports:
             self.add(port)
 
     def add(self, port: HostPort) -> None:
-        if port.port <= 0:
+        port = port.normalized()
+        if port.port <= 0 or port in self._ports:
             return
-        ip, protocol, number = port.normalized()
-        self._ips.setdefault((protocol, number), set()).add(ip)
+        self._ports.add(port)
+        key = (port.protocol, port.port)
+        self._addressed[key] = self._addressed.get(key, 0) + 1
+        if port.ip == ANY_IP:
+            self._any_ip.add(key)
 
     def remove(self, port: HostPort) -> None:
         """Free the port; one that is not in use is no error."""
-        ip, protocol, number = port.normalized()
-        ips = self._ips.get((protocol, number))
-        if ips is None:
+        port = port.normalized()
+        if port not in self._ports:
             return
-        ips.discard(ip)
-        if not ips:
-            del self._ips[protocol, number]
+        self._ports.discard(port)
+        key = (port.protocol, port.port)
+        self._addressed[key] -= 1
+        if not self._addressed[key]:
+            del self._addressed[key]
+        if port.ip == ANY_IP:
+            self._any_ip.discard(key)
 
     def conflicts(self, port: HostPort) -> bool:
         """Whether the port is in use for a pod that requests it."""
-        if not self._ips:
+        if not self._ports:
             return False
-        ip, protocol, number = port.normalized()
-        ips = self._ips.get((protocol, number))
-        if ips is None:
-            return False
-        return ip == ANY_IP or ip in ips or ANY_IP in ips
+        port = port.normalized()
+        key = (port.protocol, port.port)
+        return (
+            port in self._ports
+            or key in self._any_ip
+            or (port.ip == ANY_IP and key in self._addressed)
+        )
 
     def overlaps(self, wanted: "UsedPorts") -> bool:
-        """Whether one of these ports is in use for a pod that requests them."""
-        first, second = self._ips, wanted._ips
-        if len(first) > len(second):
-            first, second = second, first
-        for key, ips in first.items():
-            others = second.get(key)
-            if others and (ANY_IP in ips or ANY_IP in others or not ips.isdisjoint(others)):
-                return True
-        return False
+        """Whether one of these ports is in use for a pod that requests them.
+
+        Whole sets are compared: both may have thousands of ports, on many nodes.
+        """
+        return not (
+            self._ports.isdisjoint(wanted._ports)
+            and _are_apart(self._any_ip, wanted._addressed)
+            and _are_apart(wanted._any_ip, self._addressed)
+        )
 
     def copy(self) -> "UsedPorts":
         clone = UsedPorts()
-        clone._ips = {key: set(ips) for key, ips in self._ips.items()}
+        clone._ports = set(self._ports)
+        clone._addressed = dict(self._addressed)
+        clone._any_ip = set(self._any_ip)
         return clone
 
     def __iter__(self) -> Iterator[HostPort]:
-        for (protocol, number), ips in self._ips.items():
-            for ip in ips:
-                yield HostPort(ip, protocol, number)
+        return iter(self._ports)
 
     def __bool__(self) -> bool:
-        return bool(self._ips)
+        return bool(self._ports)
 
     def __len__(self) -> int:
-        return sum(len(ips) for ips in self._ips.values())
+        return len(self._ports)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, UsedPorts):
             return NotImplemented
-        return self._ips == other._ips
+        return self._ports == other._ports
 
     def __repr__(self) -> str:
         return f"UsedPorts({sorted(self)})"
+
+
+def _are_apart(keys: set[tuple[str, int]], others: dict[tuple[str, int], int]) -> bool:
+    if len(keys) < len(others):
+        return not any(map(others.__contains__, keys))
+    return keys.isdisjoint(others)
 
 
 def _requested(containers: Iterable[Container]) -> Iterator[HostPort]:

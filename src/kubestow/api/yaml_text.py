@@ -19,6 +19,8 @@ import yaml
 
 LEVELS_MAX: Final = 150  # manifests have about 20, schemas in a CustomResourceDefinition about 60
 REPEATED_VALUES_MAX: Final = 100_000  # by the aliases of one document together
+# Of one document that is read as nodes, which take some 400 bytes each.
+NODES_PER_DOCUMENT: Final = 1_000_000
 _CONSTRUCTED_MAX: Final = 4_096  # numbers, booleans and nulls whose values are kept
 
 TAG: Final = "tag:yaml.org,2002:"
@@ -63,7 +65,8 @@ class YamlSizeError(yaml.MarkedYAMLError):
 def yaml_nodes(raw: bytes | str) -> Iterator[tuple[yaml.Node, Any]]:
     """The documents of a text as nodes, each with the loader for `value_of`.
 
-    Raises yaml.YAMLError, with the line, also for what is nested too deeply or repeated too often.
+    Raises yaml.YAMLError, with the line, also for what is nested too deeply, repeated too often or
+    has too many values.
     """
     _check_size(raw)
     loader: Any = YamlLoader(raw)  # PyYAML's types lack the methods that build the objects
@@ -159,13 +162,13 @@ def _check_size(raw: bytes | str) -> None:
     """Refuse what is nested too deeply, repeated too often, or contains itself."""
     sizes: dict[str, int] = {}  # values by anchor
     open_values: list[tuple[str | None, int]] = []  # anchor, and the count when it began
-    count = repeated = 0
+    count = repeated = nodes = 0
     parse: Any = getattr(yaml, "parse")  # noqa: B009 - it has no types
     for event in parse(raw, Loader=YamlLoader):
         match event:
             case yaml.DocumentStartEvent():
                 sizes.clear()
-                repeated = 0
+                repeated = nodes = 0
             case yaml.AliasEvent():
                 if any(event.anchor == anchor for anchor, _ in open_values):
                     raise _problem("an alias must not contain itself", event)
@@ -177,6 +180,7 @@ def _check_size(raw: bytes | str) -> None:
                     raise _problem(f"{problem}; write them out, or use fewer", event)
             case yaml.ScalarEvent():
                 count += 1
+                nodes += 1
                 if event.anchor is not None:
                     sizes[event.anchor] = 1
             case yaml.CollectionStartEvent():
@@ -184,12 +188,16 @@ def _check_size(raw: bytes | str) -> None:
                     raise _problem(f"nested more than {LEVELS_MAX} levels deep", event)
                 open_values.append((event.anchor, count))
                 count += 1
+                nodes += 1
             case yaml.CollectionEndEvent():
                 anchor, before = open_values.pop()
                 if anchor is not None:
                     sizes[anchor] = count - before
             case _:
                 pass
+        if nodes > NODES_PER_DOCUMENT:
+            problem = f"more than {NODES_PER_DOCUMENT:,} values in one document"
+            raise _problem(f"{problem} with anchors, tags or mistakes; write it as JSON", event)
 
 
 def _problem(text: str, event: yaml.Event) -> YamlSizeError:

@@ -168,6 +168,10 @@ class MemoryCluster:
         """All objects of a resource, in the order in which they were created."""
         return self._collection(resource).objects.values()
 
+    def version_of(self, resource: ApiResource) -> int:
+        """The resource version of the latest write to a resource; 0 if there was none."""
+        return self._collection(resource).version
+
     def has_any(self, resource: ApiResource) -> bool:
         """Whether there is an object of a resource."""
         return bool(self._collection(resource).objects)

@@ -164,6 +164,8 @@ class Collection:
     def __init__(self, resource: ApiResource, *, history_max: int) -> None:
         self.resource = resource
         self.objects: dict[Key, StoredObject] = {}
+        # Of the latest change.
+        self.version = 0
         self._history: deque[Change] = deque(maxlen=history_max)
         # The newest change that was dropped: no older state can be rebuilt.
         self._forgotten_version = 0
@@ -179,6 +181,7 @@ class Collection:
     def apply(self, change: Change) -> None:
         """Make the change part of the state and of the history."""
         key = change.key
+        self.version = change.version
         if change.new is None:
             del self.objects[key]
         else:

@@ -6,6 +6,7 @@ Decoding is strict, and one error has everything strict decoding finds. Validati
 comes later, because flags may change a few values before it.
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +25,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.strict import clean, convert
 from kubestow.errors import ConfigError
 from kubestow.files.reading import read_file
-from kubestow.redaction import without_secret_lines
+from kubestow.redaction import redacted
 
 _TYPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     CONFIG_KIND: SchedulerConfig,
@@ -77,14 +78,18 @@ def _typed_document(value: object, raw: bytes) -> dict[str, Any]:
     for field, called in (("kind", "Kind"), ("apiVersion", "apiVersion")):
         found = document.get(field)
         if not found:
-            raise ConfigError(
-                f"Object '{called}' is missing in '{without_secret_lines(raw.decode())}'"
-            )
+            raise ConfigError(f"Object '{called}' is missing in '{_quotable(document, raw)}'")
         if not isinstance(found, str):
             problem = f"json parse error: {field} is {quoted(found)}, expected a string"
             raise ConfigError(f"couldn't get version/kind; {problem}")
     check_registered(document["apiVersion"], document["kind"])
     return document
+
+
+def _quotable(document: dict[str, Any], raw: bytes) -> str:
+    """The text of a document; one that has secrets as JSON, without them."""
+    shown = redacted(document)
+    return raw.decode() if shown == document else json.dumps(shown, default=str)
 
 
 def _fill_dependent(document: dict[str, Any]) -> None:

@@ -44,7 +44,7 @@ def explain_pod(
     if reason:
         return _not_tried(pod, "Excluded", reason)
     if is_assigned(pod) and not is_as_of_now:
-        return _not_tried(pod, "Bound", f'runs on "{pod.spec.node_name}"')
+        return _not_tried(pod, "Bound", _where(cluster, pod))
     if is_assigned(pod):
         return _explain_placed(cluster, pod, node)
     return _explain_waiting(cluster, pod, node)
@@ -76,10 +76,17 @@ def _explain_placed(cluster: StillCluster, pod: Pod, node: str) -> Explanation:
         now,
         outcome="Bound",
         node=where,
-        summary=f'runs on "{where}"; {same}',
+        summary=f"{_where(cluster, pod)}; {same}",
         waiting_for=(),
         as_of_now=AsOfNow(outcome=now.outcome, node=now.node),
     )
+
+
+def _where(cluster: StillCluster, pod: Pod) -> str:
+    name = pod.spec.node_name
+    if cluster.objects.nodes.get(name) is None:
+        return f'names the node "{name}", which does not exist, so it does not run'
+    return f'runs on "{name}"'
 
 
 def _explain_waiting(cluster: StillCluster, pod: Pod, node: str) -> Explanation:

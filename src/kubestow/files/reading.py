@@ -1,6 +1,7 @@
 """The content of files, up to a limit: a file is not trusted, and a small one may unpack to much.
 
-    size     no content is larger than the limit, packed or not; `--max-input` sets it
+    size     no content is larger than the limit, packed or not, nor are all manifests together;
+             `--max-input` sets it
     ratio    without `--max-input`, what unpacks to more than `FREE_BYTES` may be `RATIO` times
              as large as its file; manifests and recordings have a fourth of that
 
@@ -18,7 +19,7 @@ from typing import Final, Protocol, TextIO
 from kubestow.errors import InputError
 
 INPUT_BYTES: Final = 1 << 30  # without `--max-input`
-FREE_BYTES: Final = 64 << 20
+FREE_BYTES: Final = 16 << 20
 RATIO: Final = 100
 FLAG: Final = "--max-input"
 # Processes that are started, such as workers, have the limit from here.
@@ -166,6 +167,23 @@ def unpack(packed: bytes, name: str, bytes_max: int) -> bytes:
         while position < len(packed) and not packed[position]:
             position += 1
     return b"".join(parts)
+
+
+class TotalSize:
+    """Of files that are kept together."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+
+    def counted(self, content: bytes) -> bytes:
+        """The content; InputTooLargeError if it is too large with those before."""
+        self._bytes += len(content)
+        limit = input_bytes_max()
+        if self._bytes > limit:
+            raise InputTooLargeError(
+                f"the files have more than the limit of {_shown(limit)} together; {FLAG} sets it"
+            )
+        return content
 
 
 class Unpacker:

@@ -5,7 +5,7 @@ zero, and so are the counts of images, which only the cache has. Labels, taints 
 those of the snapshot.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.snapshot import FrozenImages
+from kubestow.index.image_rows import Scale
 from kubestow.index.nodes import Nodes
 
 
@@ -50,6 +51,9 @@ class BareNodes(Nodes):
     def image_column(self, image: str) -> None:
         return None
 
+    def image_sums(self, counts: Mapping[str, int], scale: Scale) -> IntArray:
+        return np.zeros(len(self), np.int64)
+
     def infos(self) -> list[NodeInfo]:
         infos: list[NodeInfo] = []
         for node in self.node_objects():
@@ -59,7 +63,12 @@ class BareNodes(Nodes):
         return infos
 
     def tracked(
-        self, key: Hashable, depends: Depends, compute: Callable[[Nodes], npt.NDArray[Any]]
+        self,
+        key: Hashable,
+        depends: Depends,
+        compute: Callable[[Nodes], npt.NDArray[Any]],
+        *,
+        is_large: bool = False,
     ) -> npt.NDArray[Any]:
         # The kept array includes pods and images.
         return compute(self)

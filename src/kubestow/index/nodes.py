@@ -5,7 +5,7 @@ that changed since the last pod of the same shape, or one node with pods added a
 simulation. It reads columns and answers with an array of the same length.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +19,7 @@ from kubestow.cache.columns import ALLOCATABLE, ALLOWED_PODS, NON_ZERO, POD_COUN
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.resource_columns import BASIC_RESOURCES
 from kubestow.cache.snapshot import FrozenImages, Snapshot
-from kubestow.index.image_rows import ImageColumn, ImageRows
+from kubestow.index.image_rows import ImageColumn, ImageRows, Scale
 from kubestow.index.tracked import LabelColumns, TrackedArrays
 
 # So many nodes with a resource are read one by one rather than as an array of all nodes.
@@ -139,6 +139,10 @@ class Nodes:
         """One of these images on all nodes of the view; None if no node of the cluster has it."""
         return self.snapshot.derived(ImageRows).column(image, self.rows)
 
+    def image_sums(self, counts: Mapping[str, int], scale: Scale) -> IntArray:
+        """int64[node]: the scaled sizes of these images, times their counts, where they are."""
+        return self.snapshot.derived(ImageRows).sums(counts, scale, self.rows)
+
     # --- the pods on the nodes ---
 
     def infos(self) -> list[NodeInfo]:
@@ -155,15 +159,22 @@ class Nodes:
     # --- derived arrays ---
 
     def tracked(
-        self, key: Hashable, depends: Depends, compute: "Callable[[Nodes], npt.NDArray[Any]]"
+        self,
+        key: Hashable,
+        depends: Depends,
+        compute: "Callable[[Nodes], npt.NDArray[Any]]",
+        *,
+        is_large: bool = False,
     ) -> npt.NDArray[Any]:
         """An array derived from these nodes, kept by the snapshot, computed for changed rows only.
 
-        The key must name everything `compute` depends on besides the nodes.
+        The key must name everything `compute` depends on besides the nodes. `is_large`: it may take
+        megabytes, and only a few such arrays are kept.
         """
         snapshot = self.snapshot
-        arrays = snapshot.derived(TrackedArrays)
-        values = arrays.values(key, depends, lambda rows: compute(nodes_of(snapshot, rows)))
+        values = snapshot.derived(TrackedArrays).values(
+            key, depends, lambda rows: compute(nodes_of(snapshot, rows)), is_large=is_large
+        )
         return values[..., self.rows]
 
 
@@ -311,9 +322,14 @@ class SimulatedNode(Nodes):
         return np.array([bool(self.info.pods_with_required_anti_affinity)])
 
     def tracked(
-        self, key: Hashable, depends: Depends, compute: "Callable[[Nodes], npt.NDArray[Any]]"
+        self,
+        key: Hashable,
+        depends: Depends,
+        compute: "Callable[[Nodes], npt.NDArray[Any]]",
+        *,
+        is_large: bool = False,
     ) -> npt.NDArray[Any]:
         if depends is Depends.NODE:
-            return super().tracked(key, depends, compute)
+            return super().tracked(key, depends, compute, is_large=is_large)
         # The kept array has the pods of the snapshot, not the simulated ones.
         return compute(self)

@@ -25,6 +25,8 @@ A = TypeVar("A", bound=np.generic)
 
 # How many arrays are kept for selectors, ports and images, the most recently used ones.
 TRACKED_MAX: Final = 2048
+# How many of those whose key alone may take megabytes: an attempt reads a few of them often.
+LARGE_TRACKED_MAX: Final = 8
 
 # How many label keys have a column, the most recently used ones. Any pod may name a key.
 LABEL_COLUMNS_MAX: Final = 512
@@ -105,21 +107,28 @@ class TrackedArrays:
     def __init__(self, snapshot: Snapshot) -> None:
         self._log = snapshot.log
         self._arrays: OrderedDict[Hashable, Tracked[Any]] = OrderedDict()
+        self._large: OrderedDict[Hashable, Tracked[Any]] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._arrays)
+        return len(self._arrays) + len(self._large)
 
     def values(
-        self, key: Hashable, depends: Depends, compute: Callable[[Rows], npt.NDArray[Any]]
+        self,
+        key: Hashable,
+        depends: Depends,
+        compute: Callable[[Rows], npt.NDArray[Any]],
+        *,
+        is_large: bool = False,
     ) -> npt.NDArray[Any]:
         """The array under this key over all rows, made by `compute`, up to date."""
-        tracked = self._arrays.get(key)
+        arrays = self._large if is_large else self._arrays
+        tracked = arrays.get(key)
         if tracked is None:
-            tracked = self._arrays[key] = Tracked[Any](self._log, depends, compute)
-            if len(self._arrays) > TRACKED_MAX:
-                self._arrays.popitem(last=False)
+            tracked = arrays[key] = Tracked[Any](self._log, depends, compute)
+            if len(arrays) > (LARGE_TRACKED_MAX if is_large else TRACKED_MAX):
+                arrays.popitem(last=False)
         else:
-            self._arrays.move_to_end(key)
+            arrays.move_to_end(key)
         return tracked.values()
 
 

@@ -4,6 +4,7 @@ An image counts by its size, scaled by the share of nodes that have it: an image
 should not attract all pods there.
 """
 
+from collections import Counter
 from typing import ClassVar, Final
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from kubestow.api.images import pod_images
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntArray
+from kubestow.arrays import FloatArray, IntArray
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import MAX_NODE_SCORE
@@ -21,6 +22,8 @@ from kubestow.index.nodes import Nodes
 _MEBIBYTE: Final = 1024 * 1024
 _SUM_MIN: Final = 23 * _MEBIBYTE
 _SUM_MAX_PER_CONTAINER: Final = 1000 * _MEBIBYTE
+# Up to this many images each is looked up by itself.
+IMAGES_BY_THEMSELVES_MAX: Final = 16
 
 
 class ImageLocality:
@@ -32,11 +35,18 @@ class ImageLocality:
         pass
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
+        images = self._images(pod.pod)
         sums: IntArray | None = None
-        for image in self._images(pod.pod):
-            scaled = _scaled_sizes(nodes, image)
-            if scaled is not None:
-                sums = scaled if sums is None else sums + scaled
+        if len(images) > IMAGES_BY_THEMSELVES_MAX:
+            node_count = len(nodes.snapshot)
+            sums = nodes.image_sums(
+                Counter(images), lambda sizes, counts: _scaled(sizes, counts, node_count)
+            )
+        else:
+            for image in images:
+                sizes = _scaled_sizes(nodes, image)
+                if sizes is not None:
+                    sums = sizes if sums is None else sums + sizes
         if sums is None:
             return 0
         # Image volumes add to the sum but not to this limit.
@@ -65,6 +75,9 @@ def _scaled_sizes(nodes: Nodes, image: str) -> IntArray | None:
     column = nodes.image_column(image)
     if column is None:
         return None
-    shares = column.node_counts / len(nodes.snapshot)
+    return _scaled(column.sizes, column.node_counts, len(nodes.snapshot))[column.ids]
+
+
+def _scaled(sizes: FloatArray, node_counts: FloatArray, node_count: int) -> IntArray:
     # Spec 05 §10: first the share, then the product, then truncated: another order differs.
-    return (column.sizes * shares).astype(np.int64)[column.ids]
+    return (sizes * (node_counts / node_count)).astype(np.int64)

@@ -4,6 +4,7 @@ Exit codes: 0 success, 1 a negative result (pods stay pending, decisions differ)
 be used, 3 a plugin failed. `run` ends with 1 for every error, as kube-scheduler does.
 """
 
+import gc
 import sys
 from importlib import import_module
 from typing import Annotated, Any, Final
@@ -13,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from kubestow import __version__
+from kubestow.collector import GC_THRESHOLDS
 from kubestow.errors import KubestowError
 from kubestow.service.command_names import COMMANDS
 from kubestow.service.help import PlainCommand, write_definitions
@@ -89,6 +91,8 @@ def options(
 
 def main() -> None:
     """Run the command line; an error that a user can correct is one line, not a traceback."""
+    # Hundreds of modules are imported, of which nothing becomes garbage.
+    gc.set_threshold(*GC_THRESHOLDS)
     try:
         code = app(prog_name="kubestow", standalone_mode=False)
     except USAGE_ERROR as error:

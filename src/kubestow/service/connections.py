@@ -9,16 +9,13 @@ Main and events belong to the scheduler's loop, the others to the control loop; 
 credentials object either, since requests wait on it.
 """
 
-import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import numpy as np
 
-from kubestow import __version__
 from kubestow.api.meta import JsonObject
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
@@ -27,9 +24,9 @@ from kubestow.cluster.http.kubeconfig import ServerConfig, find_server, in_clust
 from kubestow.cluster.http.pool import Permission
 from kubestow.cluster.http.session import ApiSession, RequestObserver
 from kubestow.errors import ConfigError
-from kubestow.service.metrics.component import RequestMetrics, go_platform
+from kubestow.service.metrics.component import RequestMetrics
 from kubestow.service.options import SchedulerOptions
-from kubestow.service.versions import UPSTREAM_VERSION
+from kubestow.service.user_agent import user_agent
 
 # How long a review may take.
 REVIEW_TIMEOUT_S: Final = 10.0
@@ -207,11 +204,3 @@ class _PostedObserver:
 
     def undecodable(self, kind: str) -> None:
         self._post(partial(self._observer.undecodable, kind))
-
-
-def user_agent() -> str:
-    """The User-Agent of requests."""
-    program = Path(sys.argv[0]).name or "kubestow"
-    if program == "__main__.py":
-        program = "kubestow"
-    return f"{program}/{__version__} ({go_platform()}) kubernetes/{UPSTREAM_VERSION}"

@@ -6,6 +6,7 @@ counted as one. (The scheduler has its own recorder, `cluster.events`, which cou
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -31,9 +32,24 @@ class _EventKey(NamedTuple):
     note: str
 
 
+# Called with an owner of pods, why a server refuses them, and by how many more or less are refused.
+OnRefusal = Callable[[StoredObject, str, int], None]
+
+
+def _ignore(owner: StoredObject, message: str, change: int) -> None: ...
+
+
 class EventLog:
-    def __init__(self, cluster: MemoryCluster, clock: Clock, *, is_silent: bool = False) -> None:
+    def __init__(
+        self,
+        cluster: MemoryCluster,
+        clock: Clock,
+        *,
+        is_silent: bool = False,
+        on_refusal: OnRefusal = _ignore,
+    ) -> None:
         """A silent log writes nothing: where no client reads events, they only take memory."""
+        self.on_refusal = on_refusal
         self._is_silent = is_silent
         self._cluster = cluster
         self._clock = clock

@@ -5,7 +5,7 @@ Left out is what may be secret and changes no placement:
     copies of manifests in annotations, the history of fields
     of containers        environment variables, hooks and probes; of commands all but how long a
                          simulated process takes and how it ends
-    of volumes           options for drivers
+    of volumes           options for drivers; of classes of storage, parameters
     of devices           parameters for drivers, and what drivers report
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from kubestow.api.meta import JsonObject
 from kubestow.api.object_copies import without_copies
-from kubestow.cluster.documents import is_list, is_object
+from kubestow.cluster.documents import is_list, is_object, removed_at
 from kubestow.simulator.pretended_process import shortest_command
 
 _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
@@ -34,7 +34,10 @@ def without_copied_parts(document: JsonObject) -> JsonObject:
 
 def without_unread_parts(document: JsonObject) -> JsonObject:
     """Without all that no rule reads and that may be secret."""
-    return _changed_fields(document, _UNREAD)
+    document = _changed_fields(document, _UNREAD)
+    if document.get("kind") == "StorageClass":
+        return removed_at(document, ("parameters",))
+    return document
 
 
 # What becomes of the value of a field.

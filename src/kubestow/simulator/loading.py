@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+import msgspec
+
 from kubestow import collector
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
@@ -29,6 +31,7 @@ from kubestow.simulator.embedded import INSTANT_S, Controller, run_part
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
 from kubestow.simulator.loaded_claims import relink_claims
 from kubestow.simulator.resource_claim_controller import ResourceClaimController
+from kubestow.simulator.results import RefusedPods
 from kubestow.simulator.standing import StandingObjects
 from kubestow.simulator.volume_controller import VolumeController
 from kubestow.simulator.workloads import Made, made_of_workloads
@@ -75,15 +78,20 @@ def load_cluster(store: MemoryCluster, documents: Sequence[Document | JsonObject
     return LoadedObjects(standing, len(uids) < len(ordered), made, to_make)
 
 
-def make(store: MemoryCluster, made: Sequence[Made]) -> list[InputError]:
-    """Create what controllers make of workloads; the refusals."""
-    refused: list[InputError] = []
+def make(store: MemoryCluster, made: Sequence[Made]) -> list[RefusedPods]:
+    """Create what controllers make of workloads; what is refused of each."""
+    refused: dict[str, RefusedPods] = {}
     for each in made:
         try:
             _create(store, each.document)
         except InputError as error:
-            refused.append(error)
-    return refused
+            raw = each.workload.raw
+            owner = f"{raw['kind']}/{value_at(raw, 'metadata', 'name')}"
+            known = refused.get(owner) or RefusedPods(
+                owner=owner, message=str(error.__cause__ or error), pods=0
+            )
+            refused[owner] = msgspec.structs.replace(known, pods=known.pods + 1)
+    return list(refused.values())
 
 
 def count_pods(made: Sequence[Made]) -> int:

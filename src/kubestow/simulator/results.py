@@ -114,6 +114,16 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     attempts: int
 
 
+class RefusedPods(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Pods that controllers could not create, because the API server refuses them."""
+
+    # As `PodRow.owner`.
+    owner: str
+    # The first one.
+    message: str
+    pods: int
+
+
 class RunResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     format: str = FORMAT
     name: str
@@ -132,6 +142,10 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     failed_attempts: int = 0
     # The first of them.
     failures: list[Failure] = []
+    # Pods that were never created; they have no rows.
+    refused_pods: int = 0
+    # By owner, the first of them.
+    refusals: list[RefusedPods] = []
 
     def __repr__(self) -> str:
         return f"<RunResult: {self._caption()}>"

@@ -9,7 +9,7 @@ import msgspec
 
 from kubestow import collector
 from kubestow.api.files import Document
-from kubestow.api.meta import JsonObject
+from kubestow.api.meta import JsonObject, object_ref
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, first_condition, is_terminal, is_terminating
 from kubestow.api.requests import accounted_request
@@ -17,6 +17,7 @@ from kubestow.api.resources import Resources
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS
+from kubestow.cluster.resources import NODES
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision, FitError
@@ -45,7 +46,7 @@ from kubestow.simulator.loading import (
 )
 from kubestow.simulator.pod_owner import owner_in_files
 from kubestow.simulator.resource_claim_controller import ResourceClaimController
-from kubestow.simulator.results import amounts_of
+from kubestow.simulator.results import RefusedPods, amounts_of
 from kubestow.simulator.standing import NOTHING_STANDS
 from kubestow.simulator.virtual_time import VirtualClock
 from kubestow.simulator.volume_controller import VolumeController
@@ -106,6 +107,11 @@ class SimulationResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     has_settled: bool
     # Attempts that ended with an error, as of a plugin or an extender.
     failed_attempts: int = 0
+    # Pods of workloads that the API server refuses; by owner, the first of them.
+    refused_pods: int = 0
+    refusals: list[RefusedPods] = []
+    # Pods whose node is not in the cluster; they are not among those that run.
+    on_missing_nodes: list[str] = []
 
     def __repr__(self) -> str:
         return f"<SimulationResult: {self._caption()}>"
@@ -174,6 +180,7 @@ class Simulation:
         self._loaded = load_cluster(store, [*definitions_for(config, given), *documents])
         pods = pods_of(store)
         self._to_make = self._loaded.to_make
+        self._refusals: list[RefusedPods] = []
         self._waiting = [pod for pod in pods if not pod.spec.node_name and not is_terminal(pod)]
         self._running = [pod for pod in pods if pod.spec.node_name and not is_terminal(pod)]
         standing = self._loaded.standing if stays else NOTHING_STANDS
@@ -245,7 +252,7 @@ class Simulation:
     def _make_pods(self) -> None:
         """Create the pods that are missing of workloads as they stand."""
         known = {pod.metadata.uid for pod in pods_of(self.cluster.store)}
-        make(self.cluster.store, self._to_make)
+        self._refusals = make(self.cluster.store, self._to_make)
         self._to_make = ()
         made = [pod for pod in pods_of(self.cluster.store) if pod.metadata.uid not in known]
         self._waiting += made
@@ -279,10 +286,20 @@ class Simulation:
 
     def _result(self, has_settled: bool) -> SimulationResult:
         after = {pod.metadata.uid: pod for pod in pods_of(self.cluster.store)}
+        names = {node.name for node in self.cluster.store.objects_of(NODES)}
         return SimulationResult(
             pods=[self._outcome(after.get(pod.metadata.uid, pod)) for pod in self._waiting],
             nodes=self._nodes(),
-            running_count=sum(1 for pod in self._running if pod.metadata.uid in after),
+            running_count=sum(
+                pod.metadata.uid in after and pod.spec.node_name in names for pod in self._running
+            ),
+            on_missing_nodes=[
+                f"{object_ref(pod.metadata)} ({pod.spec.node_name})"
+                for pod in self._running
+                if pod.metadata.uid in after and pod.spec.node_name not in names
+            ],
+            refused_pods=sum(refusal.pods for refusal in self._refusals),
+            refusals=self._refusals,
             evicted=[
                 f"{pod.metadata.namespace}/{pod.metadata.name}"
                 for pod in self._running

@@ -103,6 +103,11 @@ def beside_other_loops(run: Callable[[], T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
+        is_running = False
+    else:
+        is_running = True
+    if not is_running:
+        # Not above: errors of the function would have the other one as their context.
         return run()
     with ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(run).result()

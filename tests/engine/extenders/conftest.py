@@ -17,6 +17,7 @@ class Request(NamedTuple):
     path: str
     content_type: str
     body: Any
+    authorization: str | None = None
 
 
 class ExtenderServer:
@@ -33,7 +34,10 @@ class ExtenderServer:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 content_type = self.headers["Content-Type"]
-                outer.requests.append(Request(self.path, content_type, json.loads(body)))
+                authorization = self.headers["Authorization"]
+                outer.requests.append(
+                    Request(self.path, content_type, json.loads(body), authorization)
+                )
                 answer = outer.answers[self.path.rpartition("/")[2]]
                 if callable(answer):
                     answer(self)

@@ -233,6 +233,30 @@ def test_a_proxy_gets_the_whole_url(server: Server) -> None:
     assert server.requests[0].path == "http://extender.example/filter"
 
 
+@pytest.mark.parametrize("is_proxied", [False, True])
+def test_a_password_is_sent_as_a_header_and_shown_nowhere(server: Server, is_proxied: bool) -> None:
+    server.answers["filter"] = 500
+    address = server.url.removeprefix("http://")
+    host = "extender.example/s" if is_proxied else address
+    config = ExtenderConfig(url_prefix=f"http://m%40e:hunter2@{host}", filter_verb="filter")
+    environ = {"HTTP_PROXY": f"http://{address.removesuffix('/s')}"} if is_proxied else {}
+    extender = HttpExtender(config, environ=environ)
+    with pytest.raises(ExtenderError) as raised:
+        extender.filter(POD, NODES)
+    (request,) = server.requests
+    assert request.authorization == "Basic " + base64.b64encode(b"m@e:hunter2").decode()
+    assert request.path == (f"http://{host}/filter" if is_proxied else "/s/filter")
+    url = f"http://REDACTED@{host}"
+    assert extender.name == url
+    assert str(raised.value) == f"failed filter with extender at URL {url}/filter, code 500"
+
+
+def test_a_password_is_not_in_errors() -> None:
+    config = ExtenderConfig(url_prefix="http://me:hunter2@127.0.0.1:1", filter_verb="filter")
+    with pytest.raises(ExtenderError, match=r'Post "http://REDACTED@127.0.0.1:1/filter": '):
+        HttpExtender(config, environ={}).filter(POD, NODES)
+
+
 # --- TLS ---
 
 

@@ -33,7 +33,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 def bomb() -> bytes:
     stream = zlib.compressobj(9, zlib.DEFLATED, 31)
-    return b"".join(stream.compress(b"#" * (1 << 20)) for _ in range(65)) + stream.flush()
+    return b"".join(stream.compress(b"#" * (1 << 20)) for _ in range(17)) + stream.flush()
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_a_small_file_that_unpacks_to_much_is_refused(
     Path("bomb.json.gz").write_bytes(bomb())
     assert run(monkeypatch, *command, "bomb.json.gz") == 2
     error = capsys.readouterr().err
-    assert "bomb.json.gz has 64" in error
-    assert "unpacks to more than the limit of 64 MiB; if you trust it, --max-input" in error
+    assert "bomb.json.gz has 16.95 KiB" in error
+    assert "unpacks to more than the limit of 16 MiB; if you trust it, --max-input" in error
     assert "Traceback" not in error
 
 
@@ -90,9 +90,9 @@ def test_a_large_file_is_refused(
 def test_a_larger_limit_is_possible(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("a.yaml.gz").write_bytes(gzip.compress(NODE.encode() + b"\n" + b"#" * (65 << 20)))
+    Path("a.yaml.gz").write_bytes(gzip.compress(NODE.encode() + b"\n" + b"#" * (17 << 20)))
     assert run(monkeypatch, "simulate", "-f", "a.yaml.gz") == 2
-    assert run(monkeypatch, "simulate", "-f", "a.yaml.gz", "--max-input", "66Mi") == 0
+    assert run(monkeypatch, "simulate", "-f", "a.yaml.gz", "--max-input", "18Mi") == 0
     capsys.readouterr()
     assert run(monkeypatch, "simulate", "-f", "a.yaml.gz", "--max-input", "much") == 2
     assert '--max-input is "much", expected a size' in capsys.readouterr().err
@@ -118,6 +118,8 @@ def test_a_larger_limit_is_possible(
         ["simulate", *INPUT, "--save", "link.json"],
         ["capacity", *INPUT, "--headroom", "--save", "mine.json"],
         ["compare", *INPUT, "--variant", "v1.36", "--save", "mine.json"],
+        ["compare", *INPUT, "--variant", "v1.36", "--report", "mine.html"],
+        ["simulate", *INPUT, "--report", "mine.html"],
         ["demo", "--story", "--record", "mine.json"],
         ["demo", "--serve", "--record", "mine.json"],
         ["demo", "--serve", "--save", "mine.json", "--load", "nothing-here.yaml"],
@@ -130,7 +132,7 @@ def test_a_larger_limit_is_possible(
 def test_a_file_is_not_overwritten_and_that_is_said_before_the_work(
     command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    others = [Path(name) for name in ("mine.json", "data.pods.csv", "target")]
+    others = [Path(name) for name in ("mine.json", "mine.html", "data.pods.csv", "target")]
     for path in others:
         path.write_text("precious")
     Path("link.json").symlink_to("target")
@@ -138,7 +140,7 @@ def test_a_file_is_not_overwritten_and_that_is_said_before_the_work(
     assert run(monkeypatch, *command) == 2
     line, *_ = capsys.readouterr().err.splitlines()
     assert "is not overwritten; name another file, or add --force" in line
-    assert [path.read_text() for path in others] == ["precious"] * 3
+    assert [path.read_text() for path in others] == ["precious"] * 4
     assert not Path("nothing").exists()
 
 

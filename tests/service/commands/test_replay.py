@@ -225,6 +225,8 @@ def test_damaged_objects_are_named_in_one_line(
             run(monkeypatch, "compare", str(path), "--variant", "a", "--jobs", "1"),
         ]
         assert codes == ([2, 2] if text != b"{}" else [0, 2])
+        if text != b"{}":
+            assert run(monkeypatch, "replay", str(path), "--page") == 2
         assert "Traceback" not in capsys.readouterr().err
     path = with_header(recording, tmp_path / "chance.rec", chance='{"state": 5}')
     assert run(monkeypatch, "replay", str(path)) == 2

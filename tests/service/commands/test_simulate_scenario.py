@@ -191,3 +191,73 @@ def test_options_that_do_not_fit_are_refused(
 def test_options_of_a_scenario_need_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert simulate("-f", "small.yaml", "--seed", "3") == 2
     assert "--until and --seed need --scenario" in capsys.readouterr().err
+
+
+REFUSED = """\
+name: refused
+until: 12h
+nodes: [{name: node, count: 2, capacity: {cpu: 4}}]
+objects:
+  - apiVersion: apps/v1
+    kind: Deployment
+    metadata: {name: web}
+    spec:
+      replicas: 3
+      selector: {matchLabels: {app: web}}
+      template:
+        metadata: {labels: {app: web}}
+        spec:
+          priorityClassName: gold
+          containers: [{name: main, image: x}]
+arrivals:
+  - name: batch
+    every: 1h
+    template:
+      apiVersion: batch/v1
+      kind: Job
+      spec:
+        template:
+          spec:
+            restartPolicy: Never
+            priorityClassName: bach
+            containers: [{name: main, image: x}]
+"""
+
+
+def test_pods_that_are_refused_are_counted(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "refused.yaml").write_text(REFUSED, encoding="utf-8")
+    assert simulate("--scenario", "refused.yaml") == 1
+    output = capsys.readouterr().out
+    assert "15 pods were refused by the API server.\n" in output
+    assert "  12 of batch: pods " in output
+    assert "is forbidden: no PriorityClass with name bach was found\n" in output
+    assert "  3 of Deployment/web: pods " in output
+    assert simulate("--scenario", "refused.yaml", "-o", "json") == 1
+    report = msgspec.json.decode(capsys.readouterr().out, type=Report)
+    assert report.refused_pods == 15
+    assert {each.owner: each.pods for each in report.refusals} == {
+        "batch": 12,
+        "Deployment/web": 3,
+    }
+
+
+def test_pods_that_are_accepted_later_are_not_counted(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    late = """\
+actions:
+  - at: 2h
+    apply: class.yaml
+"""
+    (folder / "class.yaml").write_text(
+        "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: gold}, value: 1}"
+    )
+    (folder / "late.yaml").write_text(REFUSED.replace("name: bach", "name: gold") + late)
+    text = (folder / "late.yaml").read_text().replace("priorityClassName: bach", "priority: 1")
+    (folder / "late.yaml").write_text(text)
+    code = simulate("--scenario", "late.yaml", "-o", "json")
+    report = msgspec.json.decode(capsys.readouterr().out, type=Report)
+    assert (code, report.refused_pods, report.refusals) == (0, 0, [])
+    assert sum(pod.owner == "Deployment/web" for pod in report.pods) == 3

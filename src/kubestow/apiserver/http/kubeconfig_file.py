@@ -28,6 +28,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.apiserver.http.kubeconfig_journal import AddedEntry, Journal
 from kubestow.cluster.documents import as_object, is_list, is_object, objects_in, value_at
 from kubestow.errors import DecodeError, InputError
+from kubestow.files.reading import read_file
 
 logger = logging.getLogger(__name__)
 
@@ -154,7 +155,7 @@ class KubeconfigFile:
     def _read(self) -> bytes | None:
         """The content; None if there is no file."""
         try:
-            return self.path.read_bytes()
+            return read_file(self.path)
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -24,6 +24,7 @@ from kubestow.index.topology.domains import (
     DomainIds,
     Eligibility,
     TopologyKey,
+    column_for_once,
 )
 from kubestow.index.topology.ledger import PodLedger, Tally, TermLedger
 from kubestow.index.topology.measures import Measure
@@ -65,13 +66,16 @@ class TopologyCounts(Follower):
     def column(self, key: str, eligibility: Eligibility = EVERY_NODE) -> DomainColumn:
         """The rows' domains of a topology key, as far as rows are eligible."""
         snapshot = self._snapshot
+        if eligibility.has_many_keys:
+            return column_for_once(key, eligibility, nodes_of(snapshot))
         topology = self._keys.get(key)
         if topology is None and not self.has_key(key):
             # All keys that no node has divide the nodes in the same way: into no domain.
             key = _NO_KEY
             topology = self._keys.get(key)
         if topology is None:
-            topology = self._keys[key] = TopologyKey(key, snapshot.nodes)
+            few_rows = self._label_keys.few_rows(key)
+            topology = self._keys[key] = TopologyKey(key, snapshot.nodes, few_rows)
             if len(self._keys) > KEYS_MAX:
                 _, forgotten = self._keys.popitem(last=False)
                 forgotten.drop()

@@ -68,20 +68,21 @@ class Eligibility(msgspec.Struct, frozen=True, cache_hash=True):
 
     def admits(self, nodes: Nodes) -> BoolArray:
         """bool[node]: whether the node counts, in any domain. Read-only for the caller."""
-        if len(self.keys) > KEYS_KEPT_MAX or len(self.tolerations or ()) > TOLERATIONS_KEPT_MAX:
-            return self._admits(nodes)
         # Kept: with several constraints on several keys each of them reads the same mask.
-        return nodes.tracked(("eligible", self), Depends.NODE, self._admits)
+        is_large = (
+            self.has_many_keys
+            or len(self.tolerations or ()) > TOLERATIONS_KEPT_MAX
+            or self.affinity.is_large
+        )
+        key = ("eligible", self)
+        return nodes.tracked(key, Depends.NODE, self._admits, is_large=is_large)
+
+    @property
+    def has_many_keys(self) -> bool:
+        return len(self.keys) > KEYS_KEPT_MAX
 
     def _admits(self, nodes: Nodes) -> BoolArray:
-        present = nodes.snapshot.derived(LabelKeys).present()
-        if any(key not in present for key in self.keys):
-            return np.zeros(len(nodes), np.bool_)
-        mask = np.ones(len(nodes), np.bool_)
-        for key in self.keys:
-            # Mostly all nodes have it, and its values, such as all host names, need not be read.
-            if present[key] != len(nodes.snapshot):
-                mask &= nodes.label_ids(key) != 0
+        mask = self._has_keys(nodes)
         if not self.affinity.is_any:
             mask &= matches_required(nodes, self.affinity)
         if self.tolerations is not None:
@@ -92,6 +93,22 @@ class Eligibility(msgspec.Struct, frozen=True, cache_hash=True):
             )
             if kept_out is not None:
                 mask &= kept_out == 0
+        return mask
+
+    def _has_keys(self, nodes: Nodes) -> BoolArray:
+        present = nodes.snapshot.derived(LabelKeys).present()
+        if any(key not in present for key in self.keys):
+            return np.zeros(len(nodes), np.bool_)
+        if self.has_many_keys:
+            # One column for each would take a pass over all nodes each.
+            needed = frozenset(self.keys)
+            found = (needed <= node.metadata.labels.keys() for node in nodes.node_objects())
+            return np.fromiter(found, np.bool_, len(nodes))
+        mask = np.ones(len(nodes), np.bool_)
+        for key in self.keys:
+            # Mostly all nodes have it, and its values, such as all host names, need not be read.
+            if present[key] != len(nodes.snapshot):
+                mask &= nodes.label_ids(key) != 0
         return mask
 
 
@@ -145,8 +162,13 @@ class DomainSums:
     __slots__ = ("_highest", "_lowest", "_lowest_count", "_vacant", "is_kept", "total", "values")
 
     def __init__(self, column: "DomainColumn", rows: IntArray) -> None:
+        ids = column.ids
+        if 2 * int(column.populations[ABSENT]) > len(ids):
+            # A label that few nodes have: a pod may name thousands of them.
+            counted = ids.nonzero()[0]
+            ids, rows = ids[counted], rows[counted]
         # Weights are summed as doubles, exact for any number of pods that fits a cluster.
-        values = np.bincount(column.ids, weights=rows, minlength=len(column.populations))
+        values = np.bincount(ids, weights=rows, minlength=len(column.populations))
         self.values: IntArray = values.astype(np.int64)
         self.values[ABSENT] = 0
         self.total = int(self.values.sum())
@@ -293,19 +315,42 @@ class DomainColumn:
                 sums.domains_changed()
 
 
+def column_for_once(key: str, eligibility: Eligibility, nodes: Nodes) -> DomainColumn:
+    """The column of the rows that are eligible, of which mostly there are few; `nodes` are all.
+
+    It is not kept: any pod may have thousands of keys.
+    """
+    numbers: dict[str | None, int] = {None: ABSENT, "": EMPTY}
+    if eligibility.counts_unlabelled:
+        numbers[None] = EMPTY
+    ids = np.full(len(nodes), ABSENT, np.intp)
+    all_nodes = nodes.snapshot.nodes
+    for row in eligibility.admits(nodes).nonzero()[0].tolist():
+        value = all_nodes[row].metadata.labels.get(key)
+        ids[row] = numbers.setdefault(value, len(numbers))
+    column = DomainColumn(ids, len(numbers))
+    column.is_kept = False
+    return column
+
+
 class TopologyKey:
     """The numbering of one label key's values, and the columns that use it."""
 
-    def __init__(self, key: str, nodes: Sequence[Node]) -> None:
+    def __init__(self, key: str, nodes: Sequence[Node], few_rows: Sequence[int] | None) -> None:
+        """`few_rows` are the rows that have the label; None: any may have it."""
         self._key = key
         self._free: list[int] = []
         self._variants: OrderedDict[Eligibility, DomainColumn] = OrderedDict()
-        values = [node.metadata.labels.get(key) for node in nodes]
+        labelled = nodes if few_rows is None else [nodes[row] for row in few_rows]
+        values = [node.metadata.labels.get(key) for node in labelled]
         # Host names are as many as nodes: they are numbered in few steps for all.
         distinct: dict[str | None, None] = dict.fromkeys((None, "", *values))
         self._values: list[str | None] = list(distinct)
         self._numbers = dict(zip(self._values, count(), strict=False))
         ids = np.fromiter(map(self._numbers.__getitem__, values), np.intp, len(values))
+        if few_rows is not None:
+            found, ids = ids, np.full(len(nodes), ABSENT, np.intp)
+            ids[few_rows] = found
         self._capacity = 8
         while self._capacity < len(self._values):
             self._capacity *= 2
@@ -319,12 +364,7 @@ class TopologyKey:
         if self._is_plain(eligibility):
             return self.every_node
         column = self._variants.get(eligibility)
-        if column is None and len(eligibility.keys) > KEYS_KEPT_MAX:
-            column = DomainColumn(
-                self._eligible(eligibility, nodes, self.every_node.ids), self._capacity
-            )
-            column.is_kept = False
-        elif column is None:
+        if column is None:
             ids = self._eligible(eligibility, nodes, self.every_node.ids)
             column = self._variants[eligibility] = DomainColumn(ids, self._capacity)
             if len(self._variants) > VARIANTS_MAX:

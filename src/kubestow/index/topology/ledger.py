@@ -21,7 +21,14 @@ from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.owned_terms import OwnedTerm, TermKind
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.topology.domains import DomainIds, RowCounts, gathered
-from kubestow.index.topology.measures import Anchor, Exposure, Measure, anchor_of, anchor_of_measure
+from kubestow.index.topology.measures import (
+    Anchor,
+    Exposure,
+    Measure,
+    Pull,
+    anchor_of,
+    anchor_of_measure,
+)
 
 T = TypeVar("T")
 
@@ -33,7 +40,7 @@ TALLIES_MAX: Final = 1024
 TALLY_ROWS_MAX: Final = 64_000_000
 TALLIES_FEW: Final = 32
 # And how many sets of pods their measures may have together: one pod may name thousands.
-SETS_MAX: Final = 16_384
+SETS_MAX: Final = 131_072
 
 # A change that needs more weights than this drops all tallies: each is made again when it is read.
 WEIGHED_AT_ONCE_MAX: Final = 16_384
@@ -350,7 +357,8 @@ class TermLedger(Ledger[OwnedTerm]):
         # The terms that have an owner, with the items that are about each.
         self._owned: dict[AffinityTerm, dict[OwnedTerm, None]] = {}
         self._anchored: dict[Anchor | None, dict[AffinityTerm, None]] = {}
-        self._key_counts: dict[TermKind, dict[str, int]] = {}
+        # Those of each kind, by topology key.
+        self._by_key: dict[TermKind, dict[str, dict[OwnedTerm, None]]] = {}
         self._counting: dict[AffinityTerm, dict[Tally[OwnedTerm], None]] = {}
         self._selecting: dict[PodClass, tuple[Mapping[str, str], frozenset[AffinityTerm]]] = {}
         self.edition = object()
@@ -381,24 +389,37 @@ class TermLedger(Ledger[OwnedTerm]):
     def topology_keys(self, *kinds: TermKind) -> Iterable[str]:
         """The keys of the terms of these kinds that pods own."""
         if len(kinds) == 1:
-            return self._key_counts.get(kinds[0], ())
-        return dict.fromkeys(key for kind in kinds for key in self._key_counts.get(kind, ()))
+            return self._by_key.get(kinds[0], ())
+        return dict.fromkeys(key for kind in kinds for key in self._by_key.get(kind, ()))
 
     def _items_for(self, measure: Measure[OwnedTerm]) -> Iterable[OwnedTerm]:
-        return (item for term in _terms_of(measure) for item in self._owned.get(term, ()))
+        selecting, key, pull = _exposure(measure)
+        for kind in pull.kinds:
+            items = self._by_key.get(kind, {}).get(key, ())
+            if len(items) <= len(selecting):
+                yield from items  # Those of other terms weigh nothing.
+            else:
+                for term in selecting:
+                    for item in self._owned.get(term, ()):
+                        if item.kind == kind:
+                            yield item
 
     def _tallies_for(self, item: OwnedTerm) -> Iterable[Tally[OwnedTerm]]:
         return self._counting.get(item.term, ())
 
     def _on_new_tally(self, tally: Tally[OwnedTerm]) -> None:
-        for term in _terms_of(tally.measure):
-            self._counting.setdefault(term, {})[tally] = None
+        selecting, key, _ = _exposure(tally.measure)
+        for term in selecting:
+            if term.topology_key == key:
+                self._counting.setdefault(term, {})[tally] = None
 
     def _on_dropped_tally(self, tally: Tally[OwnedTerm]) -> None:
-        for term in _terms_of(tally.measure):
-            del self._counting[term][tally]
-            if not self._counting[term]:
-                del self._counting[term]
+        selecting, key, _ = _exposure(tally.measure)
+        for term in selecting:
+            if term.topology_key == key:
+                del self._counting[term][tally]
+                if not self._counting[term]:
+                    del self._counting[term]
 
     def _on_new_item(self, item: OwnedTerm) -> None:
         term = item.term
@@ -407,8 +428,8 @@ class TermLedger(Ledger[OwnedTerm]):
             self._anchored.setdefault(anchor_of(term.selector), {})[term] = None
             self._terms_changed()
         self._owned[term][item] = None
-        keys = self._key_counts.setdefault(item.kind, {})
-        keys[term.topology_key] = keys.get(term.topology_key, 0) + 1
+        keys = self._by_key.setdefault(item.kind, {})
+        keys.setdefault(term.topology_key, {})[item] = None
 
     def _on_retired_item(self, item: OwnedTerm) -> None:
         term, key = item.term, item.term.topology_key
@@ -420,8 +441,8 @@ class TermLedger(Ledger[OwnedTerm]):
             if not self._anchored[anchor]:
                 del self._anchored[anchor]
             self._terms_changed()
-        keys = self._key_counts[item.kind]
-        keys[key] -= 1
+        keys = self._by_key[item.kind]
+        del keys[key][item]
         if not keys[key]:
             del keys[key]
 
@@ -430,9 +451,9 @@ class TermLedger(Ledger[OwnedTerm]):
         self.edition = object()
 
 
-def _terms_of(measure: Measure[OwnedTerm]) -> frozenset[AffinityTerm]:
+def _exposure(measure: Measure[OwnedTerm]) -> tuple[frozenset[AffinityTerm], str, Pull]:
     assert isinstance(measure, Exposure), measure
-    return measure.selecting
+    return measure.selecting, measure.topology_key, measure.pull
 
 
 def _differences(weights: Mapping[T, int], others: Mapping[T, int]) -> dict[T, int]:

@@ -5,13 +5,14 @@ Items are measured once, not once per pod: pods with the same namespace and labe
 so are equal terms.
 """
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from kubestow.api.labels import Selector
 from kubestow.api.pod_info import AffinityTerm, PodClass
-from kubestow.cache.owned_terms import OwnedTerm
+from kubestow.cache.owned_terms import OwnedTerm, TermKind
 from kubestow.index.topology.pod_sets import PodSet, WeightTable
 
 # Up to this many sets a pod is compared with each.
@@ -116,6 +117,18 @@ class Pull(NamedTuple):
     preferred_affinity: int = 0
     preferred_anti_affinity: int = 0
     is_weighted: bool = False
+
+    @property
+    def kinds(self) -> Iterator[TermKind]:
+        """Those that add something."""
+        if self.required_affinity:
+            yield "RequiredAffinity"
+        if self.required_anti_affinity:
+            yield "RequiredAntiAffinity"
+        if self.preferred_affinity:
+            yield "PreferredAffinity"
+        if self.preferred_anti_affinity:
+            yield "PreferredAntiAffinity"
 
     def of(self, owned: OwnedTerm) -> int:
         match owned.kind:

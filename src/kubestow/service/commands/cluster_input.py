@@ -3,7 +3,6 @@
 What is left out, unknown or changed is reported on standard error, a line each.
 """
 
-import asyncio
 import shlex
 import sys
 from collections.abc import Container, Sequence
@@ -13,14 +12,10 @@ from typing import Final
 import msgspec
 
 from kubestow.api.files import Document, load_documents
-from kubestow.clock import SystemClock
-from kubestow.cluster.http.users_kubeconfig import Kubeconfig
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.errors import InputError
 from kubestow.plural import counted
-from kubestow.service.connections import user_agent
 from kubestow.simulator.input.changes import InputChanges, NodesLike
-from kubestow.simulator.input.live import read_server
 from kubestow.simulator.input.saving import require_place, save_input
 from kubestow.simulator.manifests import Manifests, select_manifests, unknown_field_texts
 from kubestow.simulator.refusals import without_refused
@@ -199,13 +194,11 @@ def report_unknown_fields(documents: Sequence[Document], *, is_strict: bool) -> 
         _report(f"warning: {len(texts) - _FIELDS_SHOWN} more unknown fields")
 
 
-# --- A live cluster ---------------------------------------------------------------------------
-
-
 def _read_live(request: InputRequest) -> list[Document]:
-    clock = SystemClock()
-    server = Kubeconfig(request.kubeconfig, request.context).server(clock)
-    live = asyncio.run(read_server(server, clock, f"{user_agent()}/read"))
+    # Imported here: files need no client.
+    from kubestow.service.commands.live_input import read_live
+
+    live = read_live(request.kubeconfig, request.context)
     for texts, problem in (
         (live.not_served, "not served, so read as empty"),
         (live.forbidden, "warning: you may not list these, so they are read as empty"),

@@ -1,6 +1,7 @@
 """`kubestow explain`: the command line.
 
-Not here: reading clusters (`explain_sources`), explaining (`explain_pod`), texts (`explain.text`).
+Not here: reading clusters (`explain_files`, `explain_live`), explaining (`explain_pod`), texts
+(`explain.text`).
 """
 
 from typing import Annotated, Final

@@ -1,6 +1,6 @@
 """What `kubestow explain` does: find the cluster and the pod, explain it, print that.
 
-Not here: its options (`explain`), where a cluster comes from (`explain_sources`).
+Not here: its options (`explain`), where a cluster comes from (`explain_files`, `explain_live`).
 """
 
 import shutil
@@ -16,7 +16,6 @@ from kubestow.api.meta import object_ref
 from kubestow.api.pod import Pod, is_assigned, is_terminal, is_terminating
 from kubestow.api.pod_info import PodInfo
 from kubestow.clock import SystemClock
-from kubestow.cluster.http.users_kubeconfig import Kubeconfig
 from kubestow.errors import InputError
 from kubestow.explain.annotations import result_annotations
 from kubestow.explain.cluster import StillCluster
@@ -26,11 +25,7 @@ from kubestow.explain.pod import explain_pod
 from kubestow.explain.suggestions import OfferedNode, find_suggestions
 from kubestow.explain.text import explanation_lines
 from kubestow.service.commands.cluster_input import InputRequest
-from kubestow.service.commands.explain_sources import (
-    FileSource,
-    kept_explanation,
-    live_cluster,
-)
+from kubestow.service.commands.explain_files import FileSource
 from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
 from kubestow.service.formats import DataFormat, ExplainFormat
 from kubestow.service.logging import warnings_on_stderr
@@ -82,6 +77,10 @@ def _kept(request: ExplainRequest) -> _Explained:
     """What a running scheduler keeps."""
     if request.files or request.node:
         raise InputError("--from is what a running scheduler has kept; leave out -f and --node")
+    # Imported here and below: files need no client.
+    from kubestow.cluster.http.users_kubeconfig import Kubeconfig
+    from kubestow.service.commands.explain_live import kept_explanation
+
     clock, kubeconfig = SystemClock(), Kubeconfig(request.kubeconfig, request.context)
     namespace, name = _pod_name(request)
     server = kubeconfig.scheduler(
@@ -127,6 +126,9 @@ def _find(request: ExplainRequest) -> tuple[StillCluster, Pod]:
         return (cluster, pod) if request.is_alone else _in_turn(source, cluster, pod)
     if request.is_alone:
         raise InputError("--alone is for pods of files; on a live cluster each pod is tried alone")
+    from kubestow.cluster.http.users_kubeconfig import Kubeconfig
+    from kubestow.service.commands.explain_live import live_cluster
+
     kubeconfig = Kubeconfig(request.kubeconfig, request.context, instead=", or give files with -f")
     namespace = namespace or kubeconfig.namespace
     server = kubeconfig.server(clock)

@@ -24,9 +24,9 @@ from kubestow.errors import InputError
 from kubestow.recording.format import FOREIGN_ORIGIN
 from kubestow.recording.recording import RecordTo, RunRecording
 from kubestow.service.commands.scheduler_config import load_scheduler_config
-from kubestow.service.connections import user_agent
 from kubestow.service.logging import warnings_on_stderr
 from kubestow.service.output import stderr
+from kubestow.service.user_agent import user_agent
 
 
 def record_cluster(

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import cast
 
-from kubestow.errors import InputError
+from kubestow.errors import DecodeError, InputError
 from kubestow.recording.file import RecordingReader
 from kubestow.recording.format import FOREIGN_ORIGIN
 from kubestow.service.commands.demo_output import Output, end_on_signals, exit_code
@@ -65,10 +65,20 @@ async def _show(
             time.on_change = page.follower.touch
             announce_page(output, page.address, opens=opens)
             playing = asyncio.create_task(_play(replay, reader, time, output.print))
+            playing.add_done_callback(lambda task: _end_if_failed(task, ended))
             await ended.wait()
             playing.cancel()
-            await asyncio.gather(playing, return_exceptions=True)
+            (problem,) = await asyncio.gather(playing, return_exceptions=True)
+            if isinstance(problem, DecodeError):
+                raise InputError(f"{reader.path} is damaged: {problem}") from problem
+            if isinstance(problem, Exception):
+                raise problem
     return exit_code(signals)
+
+
+def _end_if_failed(playing: "asyncio.Task[None]", ended: asyncio.Event) -> None:
+    if not playing.cancelled() and playing.exception() is not None:
+        ended.set()
 
 
 async def _play(

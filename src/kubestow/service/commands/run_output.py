@@ -1,6 +1,7 @@
 """What commands print of a run: its owners and resources as tables, and a summary."""
 
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 from rich.console import Console
@@ -13,7 +14,7 @@ from kubestow.simulator.reports import tables
 from kubestow.simulator.reports.figures import Figures
 from kubestow.simulator.reports.files import Report
 from kubestow.simulator.reports.units import amount_text, share_text
-from kubestow.simulator.results import NodeRow, PodRow
+from kubestow.simulator.results import NodeRow, PodRow, RefusedPods
 from kubestow.table import Table
 
 _MESSAGES_SHOWN: Final = 5
@@ -73,8 +74,19 @@ def _print_summary(console: Console, report: Report) -> None:
         console.print(f"{counted(report.failed_attempts, 'attempt')} failed with an error.")
     for failure in report.failures[:_MESSAGES_SHOWN]:
         console.print(f"  {failure.attempts} of {failure.owner}: {failure.message}", markup=False)
+    print_refusals(console, report.refused_pods, report.refusals)
     if report.is_partial:
         console.print("The run was ended before its time: all rows are as of then.")
+
+
+def print_refusals(console: Console, pod_count: int, refusals: Sequence[RefusedPods]) -> None:
+    """How many pods the API server refused, and why."""
+    if not pod_count:
+        return
+    were = "was" if pod_count == 1 else "were"
+    console.print(f"{counted(pod_count, 'pod')} {were} refused by the API server.")
+    for refusal in refusals[:_MESSAGES_SHOWN]:
+        console.print(f"  {refusal.pods} of {refusal.owner}: {refusal.message}", markup=False)
 
 
 def _owner_table(pods: list[PodRow], *, is_wide: bool) -> Table:

@@ -203,8 +203,9 @@ def simulate(
     STRANDED is what is free on nodes on which no pod of the run fits that asks for the resource;
     IMBALANCE is how much nodes differ in what is used (the standard deviation).
 
-    Exit codes: 0 done, 1 pods stay pending (with --fail-on-pending), 2 the input cannot be used,
-    3 a plugin failed, 130 a scenario or trace was ended with Ctrl-C: what there was is printed.
+    Exit codes: 0 done, 1 pods of workloads were refused or, with --fail-on-pending, pods stay
+    pending, 2 the input cannot be used, 3 a plugin failed, 130 a scenario or trace was ended with
+    Ctrl-C: what there was is printed.
 
     Example: kubestow simulate -f cluster.yaml -f workload/ -o wide
     """

@@ -17,6 +17,7 @@ from kubestow.service.commands.scheduler_config import checked_gates, load_sched
 from kubestow.service.commands.simulate_output import print_result
 from kubestow.service.commands.simulate_request import (
     PLUGIN_FAILED,
+    PODS_REFUSED,
     SimulateRequest,
     check_outputs,
     with_percentage,
@@ -72,6 +73,8 @@ def simulate_files(request: SimulateRequest) -> int:
     written(run_of_simulation(result), request)
     if result.has_failed:
         return PLUGIN_FAILED
+    if result.refused_pods:
+        return PODS_REFUSED
     return 1 if request.is_failing_on_pending and result.pending else 0
 
 

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from kubestow.plural import counted
+from kubestow.service.commands.run_output import print_refusals
 from kubestow.service.formats import OutputFormat
 from kubestow.service.output import duration_text, print_data, stdout
 from kubestow.simulator.simulation import NodeOutcome, PodOutcome, SimulationResult
@@ -67,8 +68,13 @@ def print_summary(console: Console, result: SimulationResult) -> None:
     for message, count in messages.most_common(_MESSAGES_SHOWN):
         pods = "pod waits" if count == 1 else "pods wait"
         console.print(f"  {count} {pods}: {escape(message or 'not tried yet')}")
+    if result.on_missing_nodes:
+        are = "is" if len(result.on_missing_nodes) == 1 else "are"
+        pods = counted(len(result.on_missing_nodes), "pod")
+        console.print(f"{pods} {are} on nodes that do not exist: {_some(result.on_missing_nodes)}")
     if not result.pods and result.running_count:
         console.print("No pod waits for a node; --reschedule places the pods that run again.")
+    print_refusals(console, result.refused_pods, result.refusals)
     if result.failed_attempts:
         console.print(f"{counted(result.failed_attempts, 'attempt')} failed with an error.")
     if not result.has_settled:

@@ -16,6 +16,7 @@ from kubestow.simulator.reports.files import Report, check_reports, write_report
 from kubestow.simulator.results import GATED, PENDING, RunResult
 
 # Exit codes.
+PODS_REFUSED: Final = 1
 PLUGIN_FAILED: Final = 3
 INTERRUPTED: Final = 130
 _FILES_SHOWN: Final = 3
@@ -57,6 +58,8 @@ def exit_code_of(report: Report, request: SimulateRequest) -> int:
         return INTERRUPTED
     if report.failed_attempts:
         return PLUGIN_FAILED
+    if report.refused_pods:
+        return PODS_REFUSED
     outcomes = report.figures.outcomes
     waiting = outcomes.get(PENDING, 0) + outcomes.get(GATED, 0)
     return 1 if request.is_failing_on_pending and waiting else 0

@@ -12,11 +12,10 @@ from kubestow.config.feature_gates import GATES, FeatureGates
 from kubestow.service.metrics import buckets
 from kubestow.service.metrics.instruments import Counter, Histogram, KeptSeries
 from kubestow.service.metrics.registry import MetricsRegistry
+from kubestow.service.user_agent import go_platform
 
 # Upstream's code of a request without an answer.
 NO_ANSWER: Final = "<error>"
-# Go's names of machines that have another name in Python.
-_MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 class RequestMetrics:
@@ -236,8 +235,3 @@ class RuntimeMetrics:
 
     def text(self) -> str:
         return generate_latest(self._registry).decode()
-
-
-def go_platform() -> str:
-    machine = platform.machine()
-    return f"{sys.platform}/{_MACHINES.get(machine, machine)}"

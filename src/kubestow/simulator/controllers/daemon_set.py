@@ -81,14 +81,15 @@ class DaemonSetController(OwnerController):
         if node_names and (wait_s := self.held_back_s(owner)):
             return wait_s
         template = replaced_at(template, ("metadata", "labels", REVISION), _revision_of(owner))
-        for node_name in sorted(node_names):
+        for index, node_name in enumerate(sorted(node_names)):
             try:
                 pod = self.cluster.create(
                     PODS, pod_from_template(owner, pinned(template, node_name))
                 )
             except ApiError as error:
-                return self.refused(owner, error)
+                return self.refused(owner, error, len(node_names) - index)
             self.record(owner, "SuccessfulCreate", f"Created pod: {pod.name}")
+        self.accepted(owner)
         return None
 
     def _may_stay(self, template: JsonObject, node_name: str) -> bool:

@@ -70,6 +70,9 @@ class _Ended(NamedTuple):
 
 
 class JobController(OwnerController):
+    refusal_pause_s = 1.0
+    refusal_pause_s_max = 60.0
+
     def __init__(self, cluster: MemoryCluster, clock: Clock, log: EventLog) -> None:
         super().__init__(
             cluster,
@@ -178,13 +181,14 @@ class JobController(OwnerController):
     ) -> float | None:
         taken = ended.indexes | {_index_of(pod) for pod in active}
         free = (str(index) for index in range(spec.completions or 0) if str(index) not in taken)
-        for _ in range(min(missing, BURST)):
+        for made in range(min(missing, BURST)):
             document = _pod_of(owner, next(free, "") if spec.is_indexed else "")
             try:
                 pod = self.cluster.create(PODS, document)
             except ApiError as error:
-                return self.refused(owner, error)
+                return self.refused(owner, error, missing - made)
             self.record(owner, "SuccessfulCreate", f"Created pod: {pod.name}")
+        self.accepted(owner)
         return 0.0 if missing > BURST else None
 
     def _delete(self, owner: StoredObject, pods: list[StoredObject]) -> None:

@@ -31,17 +31,46 @@ from kubestow.apiserver.watch import WatchEvent, WatchGroup
 from kubestow.clock import Clock
 from kubestow.cluster.documents import as_object, is_object, objects_in, value_at
 from kubestow.cluster.events import EventKind
+from kubestow.cluster.resources import (
+    NAMESPACES,
+    POD_GROUPS,
+    PRIORITY_CLASSES,
+    RUNTIME_CLASSES,
+)
 from kubestow.errors import ApiError, ConflictError, InputError, NotFoundError
 from kubestow.simulator.event_log import EventLog
 
 logger = logging.getLogger(__name__)
 
-# How long a controller waits before it repeats a refused write.
+# How long a controller waits before it repeats a write that failed.
 RETRY_S: Final = 5.0
+# Answers that stay the same as long as what admission reads does.
+_LASTING: Final = (403, 422)
+# What admission of a pod reads.
+_READ: Final = (PRIORITY_CLASSES, RUNTIME_CLASSES, NAMESPACES, POD_GROUPS)
+
+
+class _Refusal:
+    """Pods of an owner that the server refuses."""
+
+    __slots__ = ("error", "missing", "note", "pause_s", "state", "until_s")
+
+    def __init__(self, pause_s: float) -> None:
+        self.pause_s = pause_s  # after the next refusal
+        self.missing = 0
+        self.until_s = 0.0
+        self.note = ""
+        self.error: ApiError | None = None
+        # Of the owner, and of what admission reads.
+        self.state: tuple[int, ...] = ()
 
 
 class OwnerController(ABC):
     """Reconciles the objects of one resource with those they control."""
+
+    # After a refusal: how long to wait at first, and at most. The wait doubles each time.
+    refusal_pause_s: float = 0.005
+    refusal_pause_s_max: float = 1000.0
 
     def __init__(
         self,
@@ -65,7 +94,8 @@ class OwnerController(ABC):
         self.dependents: Final = cluster.resources.named(dependents)
         self._others = [cluster.resources.named(affects_all)] if affects_all else []
         self._log = log
-        self._held_back_s: dict[str, float] = {}
+        # By UID of the owner.
+        self._refusals: dict[str, _Refusal] = {}
         # By the owner's UID, and by key within; a dependent without a controller by its namespace.
         self._owned: dict[str, dict[Key, StoredObject]] = {}
         self._orphans: dict[str, dict[Key, StoredObject]] = {}
@@ -150,6 +180,8 @@ class OwnerController(ABC):
 
     def _on_timer(self, key: Key) -> None:
         self._timers.pop(key, None)
+        if self._is_refused_again(key):
+            return
         self._dirty[key] = None
         if self._group is not None:
             self._group.wake()
@@ -172,6 +204,7 @@ class OwnerController(ABC):
         had_any = bool(self._owner_keys)
         if event.type == "DELETED":
             self._faults.succeeded(event.stored)
+            self._refusals.pop(event.stored.uid, None)
             self._owner_keys.discard(key)
             if not self._owner_keys:
                 # What happens to dependents from here on is not followed.
@@ -261,19 +294,58 @@ class OwnerController(ABC):
         """Record an event, which `kubectl describe` shows."""
         self._log.record(owner, reporter=self.name, reason=reason, note=note, type=type)
 
-    def refused(self, owner: StoredObject, error: ApiError) -> float:
-        """Record that a dependent could not be made; return the seconds until the next try."""
-        self.record(owner, "FailedCreate", f"Error creating: {error}", type="Warning")
-        self._held_back_s[owner.uid] = self.clock.monotonic_s() + RETRY_S
-        return RETRY_S
+    def refused(
+        self, owner: StoredObject, error: ApiError, missing: int, note: str = "Error creating"
+    ) -> float:
+        """Record that the missing pods could not be made; return the seconds until the next try."""
+        refusal = self._refusals.setdefault(owner.uid, _Refusal(self.refusal_pause_s))
+        if missing != refusal.missing:
+            self._log.on_refusal(owner, str(error), missing - refusal.missing)
+            refusal.missing = missing
+        refusal.note = f"{note}: {error}"
+        refusal.error = error
+        refusal.state = self._state_for_admission(owner)
+        return self._refuse(owner, refusal)
+
+    def accepted(self, owner: StoredObject) -> None:
+        """Forget the refusals: pods of the owner were made, or none is missing."""
+        refusal = self._refusals.pop(owner.uid, None)
+        if refusal is not None:
+            self._log.on_refusal(owner, str(refusal.error), -refusal.missing)
 
     def held_back_s(self, owner: StoredObject) -> float:
         """How long to wait after a refusal, even if the owner is reconciled earlier."""
-        until_s = self._held_back_s.get(owner.uid, 0.0)
-        left_s = until_s - self.clock.monotonic_s()
-        if left_s <= 0:
-            self._held_back_s.pop(owner.uid, None)
-        return max(left_s, 0.0)
+        refusal = self._refusals.get(owner.uid)
+        return 0.0 if refusal is None else max(refusal.until_s - self.clock.monotonic_s(), 0.0)
+
+    def _refuse(self, owner: StoredObject, refusal: _Refusal) -> float:
+        self.record(owner, "FailedCreate", refusal.note, type="Warning")
+        pause_s = refusal.pause_s
+        refusal.pause_s = min(pause_s * 2, self.refusal_pause_s_max)
+        refusal.until_s = self.clock.monotonic_s() + pause_s
+        return pause_s
+
+    def _is_refused_again(self, key: Key) -> bool:
+        """Whether the next try of an owner is refused as the last one was; then it is counted and
+        the one after it is due. The refusal is known: nothing has changed that it depends on."""
+        owner = self.cluster.find(self.owners, *key)
+        refusal = None if owner is None else self._refusals.get(owner.uid)
+        if owner is None or refusal is None or self.held_back_s(owner) or key in self._dirty:
+            return False
+        assert refusal.error is not None
+        state = self._state_for_admission(owner)
+        if refusal.error.code not in _LASTING or refusal.state != state:
+            return False
+        pause_s = self._refuse(owner, refusal)
+        loop = asyncio.get_running_loop()
+        self._timers[key] = loop.call_later(pause_s, self._on_timer, key)
+        return True
+
+    def _state_for_admission(self, owner: StoredObject) -> tuple[int, ...]:
+        return (
+            owner.metadata.get("generation") or 0,
+            *(self.cluster.version_of(resource) for resource in _READ),
+        )
 
     def write_status(self, owner: StoredObject, status: JsonObject) -> None:
         """Replace the owner's status, unless it is equal already."""

@@ -44,7 +44,9 @@ class ReplicaSetController(OwnerController):
             missing = _wanted(owner) - len(active)
             if missing > 0:
                 delay_s = self._create(owner, missing)
-            elif missing < 0:
+            else:
+                self.accepted(owner)
+            if missing < 0:
                 self._delete(owner, first_to_delete(active, min(-missing, BURST)))
                 delay_s = 0.0 if -missing > BURST else None
         available_s = self._report(owner, active, sum(map(is_terminating, dependents)))
@@ -55,12 +57,13 @@ class ReplicaSetController(OwnerController):
         if wait_s := self.held_back_s(owner):
             return wait_s
         template = as_object(value_at(owner.document, "spec", "template"))
-        for _ in range(min(missing, BURST)):
+        for index in range(min(missing, BURST)):
             try:
                 pod = self.cluster.create(PODS, pod_from_template(owner, template))
             except ApiError as error:
-                return self.refused(owner, error)
+                return self.refused(owner, error, missing - index)
             self.record(owner, "SuccessfulCreate", f"Created pod: {pod.name}")
+        self.accepted(owner)
         return 0.0 if missing > BURST else None
 
     def _delete(self, owner: StoredObject, pods: list[StoredObject]) -> None:

@@ -14,7 +14,7 @@ from kubestow.apiserver.store import StoredObject
 from kubestow.clock import Clock
 from kubestow.cluster.documents import as_object, objects_in, replaced_at, value_at
 from kubestow.cluster.resources import PERSISTENT_VOLUME_CLAIMS, PODS
-from kubestow.errors import ConflictError, NotFoundError
+from kubestow.errors import ApiError, ConflictError, NotFoundError
 from kubestow.simulator.controllers.owner_controller import OwnerController
 from kubestow.simulator.controllers.pods import (
     is_finished,
@@ -48,7 +48,7 @@ class StatefulSetController(OwnerController):
         if not is_terminating(owner):
             self._step(owner, pods)
         self._report(owner, list(pods.values()))
-        return None
+        return self.held_back_s(owner) or None
 
     def _step(self, owner: StoredObject, pods: dict[int, StoredObject]) -> None:
         """Do what is possible now; each write causes events, and these the next step."""
@@ -57,8 +57,9 @@ class StatefulSetController(OwnerController):
         first: int = value_at(spec, "ordinals", "start") or 0
         count = 1 if spec.get("replicas") is None else spec["replicas"]
         wanted = range(first, first + count)
+        missing = sum(number not in pods for number in wanted)
         for number in wanted:
-            is_ready = self._ensure(owner, number, pods.get(number))
+            is_ready = self._ensure(owner, number, pods.get(number), missing)
             if not is_ready and not is_parallel:
                 return
         surplus = sorted((number for number in pods if number not in wanted), reverse=True)
@@ -69,10 +70,13 @@ class StatefulSetController(OwnerController):
         if not surplus:
             self._replace_outdated(owner, {number: pods.get(number) for number in wanted})
 
-    def _ensure(self, owner: StoredObject, number: int, pod: StoredObject | None) -> bool:
+    def _ensure(
+        self, owner: StoredObject, number: int, pod: StoredObject | None, missing: int
+    ) -> bool:
         """Create the pod if it is missing, delete it if it has ended; True if it is ready."""
         if pod is None:
-            self._create(owner, number)
+            if not self.held_back_s(owner):
+                self._create(owner, number, missing)
             return False
         if is_finished(pod):
             self._delete(owner, pod)
@@ -95,7 +99,7 @@ class StatefulSetController(OwnerController):
             if ready_since_s(pod) is None:
                 return
 
-    def _create(self, owner: StoredObject, number: int) -> None:
+    def _create(self, owner: StoredObject, number: int, missing: int) -> None:
         template = as_object(value_at(owner.document, "spec", "template"))
         name = f"{owner.name}-{number}"
         self._make_claims(owner, name)
@@ -119,10 +123,16 @@ class StatefulSetController(OwnerController):
         template = replaced_at(template, ("spec", "hostname"), name)
         document = pod_from_template(owner, template, metadata={"name": name})
         del document["metadata"]["generateName"]
-        with suppress(ConflictError):  # Another pod of that name has to be deleted first.
+        note = f"create Pod {name} in StatefulSet {owner.name}"
+        try:
             self.cluster.create(PODS, document)
-            note = f"create Pod {name} in StatefulSet {owner.name} successful"
-            self.record(owner, "SuccessfulCreate", note)
+        except ConflictError:
+            pass  # Another pod of that name has to be deleted first.
+        except ApiError as error:
+            self.refused(owner, error, missing, f"{note} failed error")
+        else:
+            self.accepted(owner)
+            self.record(owner, "SuccessfulCreate", f"{note} successful")
 
     def _make_claims(self, owner: StoredObject, pod_name: str) -> None:
         labels = as_object(value_at(owner.document, "spec", "selector", "matchLabels"))

@@ -21,6 +21,7 @@ from kubestow.api.requests import accounted_request
 from kubestow.api.resources import Resources
 from kubestow.api.topology import ZONE_LABEL
 from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.store import StoredObject
 from kubestow.apiserver.watch import WatchEvent
 from kubestow.cache.node_info import NodeInfo
 from kubestow.clock import Clock
@@ -30,7 +31,14 @@ from kubestow.engine.decision import Decision
 from kubestow.queue import QueuedPod
 from kubestow.simulator import results
 from kubestow.simulator.pod_owner import controllers_above
-from kubestow.simulator.results import Change, Failure, NodeRow, PodRow, amounts_of
+from kubestow.simulator.results import (
+    Change,
+    Failure,
+    NodeRow,
+    PodRow,
+    RefusedPods,
+    amounts_of,
+)
 from kubestow.simulator.scenario.shapes import RequestShapes
 
 # Rows of changes and of failures that are kept.
@@ -81,6 +89,9 @@ class Collector:
         self._is_ready: dict[str, bool] = {}
         self._left: list[NodeRow] = []
         self._failures: Counter[tuple[str, str]] = Counter()
+        # The first message and the number of pods of each owner.
+        self._refusals: dict[str, tuple[str, int]] = {}
+        self.refused_pods = 0
         self.shapes: Final = RequestShapes()
         self.changes: Final[list[Change]] = []
         self.dropped_changes = 0
@@ -103,6 +114,14 @@ class Collector:
             key = (self._owner_of(pod), error)
             if key in self._failures or len(self._failures) < FAILURES_MAX:
                 self._failures[key] += 1
+
+    def refused(self, owner: StoredObject, message: str, change: int) -> None:
+        """Count pods of an owner that could not be created, or, with less than 0, could now."""
+        self.refused_pods += change
+        name = self._topmost(owner) or f"{owner.resource.kind}/{owner.name}"
+        if name in self._refusals or len(self._refusals) < FAILURES_MAX:
+            first, count = self._refusals.get(name, (message, 0))
+            self._refusals[name] = (first, count + change)
 
     def note(self, kind: str, subject: str, detail: str = "") -> None:
         """Add a change to the list."""
@@ -152,8 +171,15 @@ class Collector:
         stored = self._cluster.find(PODS, pod.metadata.namespace, pod.metadata.name)
         if entry is not None or stored is None:
             return entry or ""
+        return self._topmost(stored)
+
+    def _topmost(self, stored: StoredObject) -> str:
+        """The entry that an object is from, or its topmost controller; empty if it has neither."""
+        entry = as_object(stored.metadata.get("annotations")).get(ENTRY)
+        if entry:
+            return entry
         top = ""
-        for each in controllers_above(self._cluster, stored.document, pod.metadata.namespace):
+        for each in controllers_above(self._cluster, stored.document, stored.key[0]):
             top = each.name
             if each.stored is None:
                 continue
@@ -273,6 +299,13 @@ class Collector:
             joined_s = self._joined_s.get(stored.name, 0.0)
             rows.append(self._node_row(node, infos.get(stored.name), joined_s))
         return rows
+
+    def refusals(self) -> list[RefusedPods]:
+        return [
+            RefusedPods(owner=owner, message=message, pods=count)
+            for owner, (message, count) in self._refusals.items()
+            if count
+        ]
 
     def failures(self) -> list[Failure]:
         return [

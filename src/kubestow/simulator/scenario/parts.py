@@ -21,7 +21,7 @@ from kubestow.simulator.controllers.stateful_set import StatefulSetController
 from kubestow.simulator.controllers.taint_eviction import TaintEviction
 from kubestow.simulator.embedded import Controller
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
-from kubestow.simulator.event_log import EventLog
+from kubestow.simulator.event_log import EventLog, OnRefusal
 from kubestow.simulator.heartbeats import Heartbeats
 from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.node_registration import NodeRegistration
@@ -36,9 +36,10 @@ def parts_of(
     start_delay_s: float,
     stop_s: float,
     has_controllers: bool = True,
+    on_refusal: OnRefusal,
 ) -> list[Controller]:
     """All parts but the scheduler and what collects the result."""
-    log = EventLog(store, clock, is_silent=True)
+    log = EventLog(store, clock, is_silent=True, on_refusal=on_refusal)
     kubelets = FakeKubelets(store, clock, start_delay_s=start_delay_s, stop_s=stop_s)
     volumes = [
         VolumeController(store),

@@ -149,6 +149,7 @@ class ScenarioRun:
             start_delay_s=scenario.start_delay_s,
             stop_s=scenario.stop_s,
             has_controllers=scenario.has_controllers,
+            on_refusal=self._collector.refused,
         )
         self._cluster: RunCluster
         if make_cluster is not None:
@@ -261,6 +262,8 @@ class ScenarioRun:
             dropped_changes=collector.dropped_changes,
             failed_attempts=collector.failed_attempts,
             failures=collector.failures(),
+            refused_pods=collector.refused_pods,
+            refusals=collector.refusals(),
         )
 
 

@@ -14,6 +14,7 @@ from kubestow.testing.hostile.objects import (
     expression,
     node,
     pod,
+    with_metadata,
 )
 
 CASES: Final[list[Case]] = []
@@ -213,3 +214,99 @@ def waiting_pods_with_tolerations(size: int) -> Iterator[Manifest]:
         waiting: Any = _tolerating(4_000, "NoSchedule", f"waiting-{number}").document
         yield Manifest("pods", {**waiting, "spec": {**waiting["spec"], "nodeSelector": {"a": "b"}}})
     yield from nodes[size:]
+
+
+# --- Terms of pods on nodes, and pods -----------------------------------------------------------
+
+
+@case(120)
+def terms_of_pods_on_nodes(size: int) -> Iterator[Manifest]:
+    """Every ordinary pod is compared with all of them: they exclude values that no pod has."""
+    for number in range(size):
+        terms = [
+            {
+                "weight": 1,
+                "podAffinityTerm": {
+                    "topologyKey": (ZONE, HOSTNAME)[index % 2],
+                    "labelSelector": {
+                        "matchExpressions": [expression("app", "NotIn", f"value-{number}-{index}")]
+                    },
+                },
+            }
+            for index in range(size)
+        ]
+        affinity = {"podAffinity": {PREFERRED: terms}}
+        yield pod(f"bound-{number}", nodeName=f"node-{number}", affinity=affinity)
+
+
+# --- Spread constraints -------------------------------------------------------------------------
+
+
+def _constraints(keys: list[str]) -> list[Any]:
+    return [
+        {
+            "maxSkew": 1,
+            "topologyKey": key,
+            "whenUnsatisfiable": action,
+            "nodeTaintsPolicy": "Honor",
+            "labelSelector": {"matchLabels": {"app": f"app-{number}"}},
+        }
+        for number, key in enumerate(keys)
+        for action in ("DoNotSchedule", "ScheduleAnyway")
+    ]
+
+
+@case(4_000)
+def spread_and_node_affinity(size: int) -> Iterator[Manifest]:
+    terms = _two_expressions(size)
+    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
+    constraints = _constraints([HOSTNAME, ZONE])
+    tolerations: Any = _tolerating(size, "NoSchedule").document["spec"]
+    yield pod(
+        topologySpreadConstraints=constraints,
+        affinity=affinity,
+        tolerations=tolerations["tolerations"],
+    )
+
+
+@case(1_500)
+def spread_keys_that_one_node_has(size: int) -> Iterator[Manifest]:
+    keys = [f"key-{number}" for number in range(size)]
+    yield node("labelled", labels=dict.fromkeys(keys, "a"))
+    yield pod(topologySpreadConstraints=_constraints(keys))
+
+
+@case(4_000)
+def anti_affinity_keys_that_one_node_has(size: int) -> Iterator[Manifest]:
+    keys = [f"key-{number}" for number in range(size)]
+    yield node("labelled", labels=dict.fromkeys(keys, "a"))
+    terms = [{"topologyKey": key, "labelSelector": {"matchLabels": {"app": "x"}}} for key in keys]
+    yield pod(affinity={"podAntiAffinity": {REQUIRED: terms}})
+
+
+# --- Images, services ---------------------------------------------------------------------------
+
+
+@case(8_000)
+def images_and_node_images(size: int) -> Iterator[Manifest]:
+    """Ten nodes with all images of a pod."""
+    images = [{"names": [f"image-{number}:1"], "sizeBytes": 10**9} for number in range(size)]
+    for number in range(10):
+        yield node(f"imaged-{number}", status={"images": images})
+    containers = [{"name": f"c-{number}", "image": f"image-{number}:1"} for number in range(size)]
+    yield pod(containers=containers)
+
+
+@case(8_000)
+def services_and_labels(size: int) -> Iterator[Manifest]:
+    """A hundredth of as many services, and each selects the pod by all its labels."""
+    labels = {f"key-{number}": "a" for number in range(size)}
+    for number in range(size // 100):
+        yield Manifest(
+            "services",
+            {
+                "metadata": {"name": f"hostile-{number}", "namespace": "default"},
+                "spec": {"selector": labels, "ports": [{"port": 80}]},
+            },
+        )
+    yield with_metadata(pod(), labels=labels)

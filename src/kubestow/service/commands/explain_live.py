@@ -1,4 +1,4 @@
-"""Where the cluster of `kubestow explain` comes from: files, or an API server.
+"""Where `kubestow explain` finds what runs: a cluster behind an API server, or a scheduler.
 
 A server is only asked for lists; nothing is written to it. The role in deploy/ has the rights.
 """
@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import msgspec
 import numpy as np
 
+from kubestow.api.decode import UNREADABLE
 from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod
 from kubestow.api.pod_group import PodGroup
@@ -27,48 +28,13 @@ from kubestow.errors import ApiError, InputError, NotFoundError
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Explanation
 from kubestow.plugins.loading import LoadedPlugins
-from kubestow.service.commands.cluster_input import InputRequest, load_input
-from kubestow.service.connections import user_agent
-from kubestow.simulator.attempted import Attempted, cluster_at_attempt
-from kubestow.simulator.gang_definitions import dialects_of
-from kubestow.simulator.input.pods import PodKey
-from kubestow.simulator.still import still_cluster
+from kubestow.service.user_agent import user_agent
 
 _QPS: Final = 50.0
 _BURST: Final = 100
 _ANSWER_S: Final = 30.0  # how long a scheduler may take to answer
 # The API server resolves priorities; a scheduler does not list classes either.
 UNLISTED: Final = (PriorityClass,)
-
-
-class FileSource:
-    """A cluster that files describe."""
-
-    def __init__(
-        self, request: InputRequest, loaded: LoadedPlugins, gates: FeatureGates, clock: Clock
-    ) -> None:
-        """InputError names the place of what cannot be used."""
-        dialects = dialects_of(loaded.config)
-        given = load_input(request, command="explain", dialects=dialects, gates=gates)
-        self._documents = given.documents
-        self._loaded = loaded
-        self._gates = gates
-        self._clock = clock
-
-    def cluster(self) -> StillCluster:
-        """As it is before any pod is placed."""
-        config, registry = self._loaded
-        return still_cluster(
-            self._documents, config, self._clock, registry=registry, gates=self._gates
-        )
-
-    def at_attempt(self, pod: Pod) -> Attempted:
-        """As it is when the pod has its turn; the pod waits for one of the profiles."""
-        config, registry = self._loaded
-        key = PodKey.of(pod)
-        return cluster_at_attempt(
-            self._documents, key, config, self._clock, registry=registry, gates=self._gates
-        )
 
 
 def live_cluster(
@@ -107,7 +73,7 @@ def kept_explanation(server: ServerConfig, pod_key: tuple[str, str], clock: Cloc
         return msgspec.json.decode(asyncio.run(ask()), type=Explanation)
     except ApiError as error:
         raise InputError(f"the scheduler at {session.host}: {error}") from error
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise InputError(
             f"the answer of {session.host} is not an explanation: {error}; is that a kubestow?"
         ) from error
