@@ -17,7 +17,7 @@ from yarl import URL
 from kubestow.api.meta import JsonObject
 from kubestow.errors import ConflictError, InputError
 from kubestow.explain.history import AttemptHistory
-from kubestow.service.control_loop import SharedLoop
+from kubestow.service.loops import SharedLoop
 from kubestow.simulator.paced_time import UNLIMITED, PacedLoop
 from kubestow.testing import make_node, make_pod
 from kubestow.web import feed as feed_module

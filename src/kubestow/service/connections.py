@@ -5,8 +5,9 @@ events          what `kubectl describe` shows; many events must not delay bindin
 election        the lease; with a short timeout, since a late answer is useless
 authentication, authorization   reviews for the HTTPS port of this process
 
-Main and events belong to the scheduler's loop, the others to the control loop; the two share no
-credentials object either, since requests wait on it.
+Main and events belong to the scheduler's loop, the election to the control loop and reviews to the
+port's. What belongs to different loops shares no credentials object either, since requests wait on
+it.
 """
 
 from collections.abc import Callable
@@ -60,7 +61,11 @@ class Connections(NamedTuple):
 
     async def close_control(self) -> None:
         """Called on the control loop."""
-        _close(self.election, self.authentication, self.authorization, self.lease_events)
+        _close(self.election, self.lease_events)
+
+    async def close_port(self) -> None:
+        """Called on the port's loop."""
+        _close(self.authentication, self.authorization)
 
 
 def _close(*clients: object) -> None:
@@ -79,7 +84,7 @@ def connect(
 ) -> Connections:
     """Clients for the servers of the options; ConfigError if there is none. Nothing is sent yet.
 
-    `post` calls a function on the scheduler's loop, from the control loop.
+    `post` calls a function on the scheduler's loop, from any other loop.
     """
     connection = options.config.client_connection
 
@@ -94,7 +99,7 @@ def connect(
         timeout_s=max(
             ELECTION_TIMEOUT_S_MIN, options.config.leader_election.renew_deadline.seconds / 2
         ),
-        is_control=True,
+        is_apart=True,
     )
     return Connections(
         main=maker.make(main, "/scheduler"),
@@ -130,7 +135,7 @@ class _ClientMaker:
         suffix: str,
         *,
         timeout_s: float | None = None,
-        is_control: bool = False,
+        is_apart: bool = False,
     ) -> HttpClient:
         return self._client(
             server,
@@ -138,7 +143,7 @@ class _ClientMaker:
             qps=self._qps,
             burst=self._burst,
             timeout_s=timeout_s,
-            is_control=is_control,
+            is_apart=is_apart,
         )
 
     def reviewer(self, kubeconfig: str) -> HttpClient | None:
@@ -159,19 +164,19 @@ class _ClientMaker:
             qps=-1,
             burst=1,
             timeout_s=REVIEW_TIMEOUT_S,
-            is_control=True,
+            is_apart=True,
         )
 
-    def _client(self, server: ServerConfig, *, is_control: bool, **settings: Any) -> HttpClient:
+    def _client(self, server: ServerConfig, *, is_apart: bool, **settings: Any) -> HttpClient:
         observer = self._metrics.of_host(urlsplit(server.server).netloc.rpartition("@")[2])
-        if is_control:
+        if is_apart:
             observer = _PostedObserver(observer, self._post)
         session = ApiSession(server, self._clock, observer=observer, **settings)
         return HttpClient(session, rng=self._rng)
 
 
 class _PostedObserver:
-    """Counts on the scheduler's loop what happens on the control loop: metrics have no locks."""
+    """Counts on the scheduler's loop what happens on another loop: metrics have no locks."""
 
     def __init__(
         self, observer: RequestObserver, post: Callable[[Callable[[], None]], None]

@@ -16,7 +16,7 @@ from kubestow.cluster.leadership_event import events_path, leadership_event
 from kubestow.config.connection import LeaderElectionConfig, check_election
 from kubestow.errors import ApiError
 from kubestow.service.connections import Connections
-from kubestow.service.control_loop import ControlLoop
+from kubestow.service.loops import OtherLoop
 from kubestow.service.metrics.component import ElectionMetrics
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class Leadership:
         config: LeaderElectionConfig,
         connections: Connections,
         metrics: ElectionMetrics,
-        control: ControlLoop,
+        control: OtherLoop,
         clock: Clock,
         rng: np.random.Generator,
         *,

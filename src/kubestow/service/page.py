@@ -23,7 +23,7 @@ from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.scheduler import Scheduler
 from kubestow.explain.history import AttemptHistory
 from kubestow.files import keeping
-from kubestow.service.control_loop import LoopThread
+from kubestow.service.loops import LoopThread
 from kubestow.service.metrics.catalogue import SchedulerCatalogue
 from kubestow.service.metrics.recorders import SchedulerRecorder
 from kubestow.service.metrics.registry import MetricsRegistry

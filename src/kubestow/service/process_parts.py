@@ -7,7 +7,7 @@ import numpy as np
 
 from kubestow.clock import Clock
 from kubestow.service.connections import Connections
-from kubestow.service.control_loop import ControlLoop
+from kubestow.service.loops import Loops
 from kubestow.service.metrics.process_metrics import ComponentMetrics, ProcessMetrics
 from kubestow.service.options import SchedulerOptions
 from kubestow.service.run import SchedulerProcess, ServiceProcess
@@ -21,7 +21,7 @@ class Build(Protocol):
         connections: Connections,
         *,
         hostname: str,
-        control: ControlLoop | None = None,
+        loops: Loops | None = None,
         set_verbosity: Callable[[int], None] | None = None,
         on_synced: Callable[[], None] | None = None,
     ) -> Awaitable[ServiceProcess]: ...
@@ -39,7 +39,7 @@ def todays_parts(options: SchedulerOptions, clock: Clock, rng: np.random.Generat
         connections: Connections,
         *,
         hostname: str,
-        control: ControlLoop | None = None,
+        loops: Loops | None = None,
         set_verbosity: Callable[[int], None] | None = None,
         on_synced: Callable[[], None] | None = None,
     ) -> ServiceProcess:
@@ -50,7 +50,7 @@ def todays_parts(options: SchedulerOptions, clock: Clock, rng: np.random.Generat
             clock,
             rng,
             hostname=hostname,
-            control=control,
+            loops=loops,
             set_verbosity=set_verbosity,
             on_synced=on_synced,
         )

@@ -8,7 +8,7 @@ With leader election only the holder of the lease schedules; a standby keeps its
 A process that loses its lease, or whose cache contradicts the cluster, ends: only a restart gives a
 state that is always right.
 
-The lease and the HTTPS port have a loop of their own (`control_loop`); all else runs on this one.
+The lease and the HTTPS port have a loop each (`loops`); all else runs on this one.
 
 Beyond upstream: on SIGTERM bindings under way have a few seconds to end before the lease is
 released, so that the next leader finds no half-bound pod.
@@ -49,7 +49,7 @@ from kubestow.queue import QueuedPod
 from kubestow.recording.recording import RecordTo, RunRecording
 from kubestow.service.compatibility import Compatibility
 from kubestow.service.connections import Connections
-from kubestow.service.control_loop import ControlLoop, SharedLoop
+from kubestow.service.loops import Loops, SharedLoops
 from kubestow.service.debugger import CacheDebugger
 from kubestow.service.leadership import Leadership
 from kubestow.service.metrics.process_metrics import ComponentMetrics, ProcessMetrics
@@ -88,14 +88,14 @@ class ServiceProcess(ABC):
         rng: np.random.Generator,
         *,
         hostname: str,
-        control: ControlLoop | None = None,
+        loops: Loops | None = None,
         set_verbosity: Callable[[int], None] | None = None,
         on_synced: Callable[[], None] | None = None,
         configz: Callable[[], JsonObject] | None = None,
     ) -> None:
         """Build everything around the scheduler; nothing runs yet. Raises ConfigError.
 
-        The lease and the HTTPS port run on `control`, by default on this loop. `on_synced` is
+        The lease and the HTTPS port run on theirs of `loops`, by default on this one. `on_synced` is
         called when the caches are filled and scheduling begins. `configz` is what that page shows,
         by default the configuration.
         """
@@ -105,7 +105,7 @@ class ServiceProcess(ABC):
         self.config = config
         self.is_stopping = False
         self._on_synced = on_synced
-        self._control = control or SharedLoop()
+        self._loops = loops or SharedLoops()
         self._connections = connections
         self._stopping = asyncio.Event()
         self._failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
@@ -120,7 +120,7 @@ class ServiceProcess(ABC):
                 metrics,
                 clock,
                 rng,
-                control=self._control,
+                port_loop=self._loops.port,
                 set_verbosity=set_verbosity,
                 configz=configz,
             )
@@ -130,7 +130,7 @@ class ServiceProcess(ABC):
                 config.leader_election,
                 connections,
                 metrics.election,
-                self._control,
+                self._loops.control,
                 clock,
                 rng,
                 identity=process_identity(hostname, rng),
@@ -181,7 +181,7 @@ class ServiceProcess(ABC):
 
     @property
     def stall(self) -> str | None:
-        return self._control.stall()
+        return self._loops.stall()
 
     @property
     def has_reacted(self) -> bool:
@@ -213,8 +213,8 @@ class ServiceProcess(ABC):
         )
         try:
             if self.serving is not None:
-                await self._control.run(self.serving.start(self))
-                self._spawn(self._control.run(self.serving.trust.run()))
+                await self._loops.port.run(self.serving.start(self))
+                self._spawn(self._loops.port.run(self.serving.trust.run()))
             self._spawn(self.recorder.run())
             # Spec 09 §5: a standby may be configured to start its watches when it leads.
             if self.leadership is None or not self.config.delay_cache_until_active:
@@ -291,7 +291,7 @@ class ServiceProcess(ABC):
         """Close everything, also after a failure."""
         self.is_stopping = True
         if self.serving is not None:
-            await self._control.run(self.serving.close())
+            await self._loops.port.run(self.serving.close())
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -303,7 +303,8 @@ class ServiceProcess(ABC):
             unsent_count = self.recorder.statistics().waiting_count
             log.warning("%d event(s) could not be sent before the process ended", unsent_count)
         self._connections.close_main()
-        await self._control.run(self._connections.close_control())
+        await self._loops.control.run(self._connections.close_control())
+        await self._loops.port.run(self._connections.close_port())
 
     # --- tasks ---
 
@@ -339,7 +340,7 @@ class SchedulerProcess(ServiceProcess):
         *,
         hostname: str,
         edition: Edition = TODAY,
-        control: ControlLoop | None = None,
+        loops: Loops | None = None,
         set_verbosity: Callable[[int], None] | None = None,
         on_synced: Callable[[], None] | None = None,
     ) -> None:
@@ -353,7 +354,7 @@ class SchedulerProcess(ServiceProcess):
             clock,
             rng,
             hostname=hostname,
-            control=control,
+            loops=loops,
             set_verbosity=set_verbosity,
             on_synced=on_synced,
         )

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Final
 
 from kubestow.logs import inform, warn
-from kubestow.service.control_loop import ControlThread
+from kubestow.service.loops import LoopThread
 from kubestow.service.run import ServiceProcess
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ REACTION_S: Final = 5.0
 class StopSignals:
     """Made on the scheduler's loop, in the main thread."""
 
-    def __init__(self, process: ServiceProcess, control: ControlThread) -> None:
+    def __init__(self, process: ServiceProcess, control: LoopThread) -> None:
         self._process = process
         self._control = control
         self._loop = asyncio.get_running_loop()

@@ -11,7 +11,7 @@ from kubestow.api.duration import parse_duration
 from kubestow.clock import NANOSECONDS, SystemClock
 from kubestow.errors import InputError
 from kubestow.service.commands.run_process import event_loop_factory
-from kubestow.service.control_loop import ControlThread
+from kubestow.service.loops import LoopThreads
 from kubestow.service.output import stderr, stdout
 from kubestow.service.soak.plot import require_plotting, write_plot
 from kubestow.service.soak.report import SoakReport, curves, table_rows
@@ -58,12 +58,12 @@ def run_soak(
 
 async def _soak(seconds: float, nodes: int, pods_per_s: float, *, over_http: bool) -> SoakReport:
     clock = SystemClock()
-    control = ControlThread(clock)
+    loops = LoopThreads(clock)
     try:
-        soak = Soak(clock, nodes=nodes, pods_per_s=pods_per_s, over_http=over_http, control=control)
+        soak = Soak(clock, nodes=nodes, pods_per_s=pods_per_s, over_http=over_http, loops=loops)
         return await soak.run(seconds)
     finally:
-        control.close()
+        loops.close()
 
 
 def soak_seconds(text: str) -> float:

@@ -17,7 +17,7 @@ from kubestow.recording.format import FOREIGN_ORIGIN
 from kubestow.service.commands.demo_output import Output, end_on_signals, exit_code
 from kubestow.service.commands.demo_parts import announce_page
 from kubestow.service.commands.replay_file import ReplaySetup, replay_setup
-from kubestow.service.control_loop import LoopThread
+from kubestow.service.loops import LoopThread
 from kubestow.service.output import stdout
 from kubestow.service.page import PageParts, local_page, page_metrics
 from kubestow.simulator.live.time_control import PacedTime, TimeActions

@@ -14,7 +14,7 @@ from kubestow.errors import CacheCorruptedError, ConfigError
 from kubestow.logs import fail
 from kubestow.service.compatibility import Compatibility
 from kubestow.service.connections import connect
-from kubestow.service.control_loop import ControlThread
+from kubestow.service.loops import LoopThreads
 from kubestow.service.logging import LogSettings, Verbosity, configure_logging
 from kubestow.service.options import LoggingOptions, RequestedText, SchedulerOptions, parse_options
 from kubestow.service.process_parts import ProcessParts, todays_parts
@@ -59,22 +59,22 @@ def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 async def _run(options: SchedulerOptions, verbosity: Verbosity) -> int:
     clock, rng = SystemClock(), np.random.default_rng()
     parts = _parts(options, clock, rng)
-    control = ControlThread(clock)
+    loops = LoopThreads(clock)
     try:
-        connections = connect(options, parts.metrics.requests, clock, rng, post=control.post)
+        connections = connect(options, parts.metrics.requests, clock, rng, post=loops.post)
         process = await parts.build(
             connections,
             hostname=socket.gethostname(),
-            control=control,
+            loops=loops,
             set_verbosity=verbosity.set,
             on_synced=collector.settle,
         )
         if announce_config(process):
             return 0
-        StopSignals(process, control).install()
+        StopSignals(process, loops.control).install()
         return await process.run()
     finally:
-        control.close()
+        loops.close()
 
 
 def _parts(options: SchedulerOptions, clock: Clock, rng: np.random.Generator) -> ProcessParts:

@@ -25,7 +25,7 @@ from kubestow.engine.waiting_cycle import WaitingCycles
 from kubestow.logs import inform
 from kubestow.redaction import without_secrets
 from kubestow.service.connections import Connections
-from kubestow.service.control_loop import ControlLoop
+from kubestow.service.loops import Loops
 from kubestow.service.debugger import MISMATCH, difference, node_text, pod_line
 from kubestow.service.legacy.config_map_watch import end_on_change
 from kubestow.service.legacy.metrics_v1_9 import ProcessMetricsV19
@@ -48,7 +48,7 @@ class ProcessV19(ServiceProcess):
         *,
         hostname: str,
         config_map: ConfigMap | None = None,
-        control: ControlLoop | None = None,
+        loops: Loops | None = None,
         set_verbosity: Callable[[int], None] | None = None,
         on_synced: Callable[[], None] | None = None,
     ) -> None:
@@ -61,7 +61,7 @@ class ProcessV19(ServiceProcess):
             clock,
             rng,
             hostname=hostname,
-            control=control,
+            loops=loops,
             set_verbosity=set_verbosity,
             on_synced=on_synced,
             configz=lambda: configz_v1_9(options.older, algorithm),

@@ -9,7 +9,7 @@ from kubestow.clock import Clock
 from kubestow.engine.legacy.editions import edition_of
 from kubestow.service.compatibility import Compatibility
 from kubestow.service.connections import Connections
-from kubestow.service.control_loop import ControlLoop
+from kubestow.service.loops import Loops
 from kubestow.service.legacy.algorithm_source import find_config_map, legacy_algorithm
 from kubestow.service.legacy.metric_names import older_metric_names
 from kubestow.service.legacy.metrics_v1_9 import ProcessMetricsV19
@@ -36,7 +36,7 @@ def _parts_v1_9(options: SchedulerOptions, clock: Clock, rng: np.random.Generato
         connections: Connections,
         *,
         hostname: str,
-        control: ControlLoop | None = None,
+        loops: Loops | None = None,
         set_verbosity: Callable[[int], None] | None = None,
         on_synced: Callable[[], None] | None = None,
     ) -> ServiceProcess:
@@ -52,7 +52,7 @@ def _parts_v1_9(options: SchedulerOptions, clock: Clock, rng: np.random.Generato
             rng,
             hostname=hostname,
             config_map=config_map,
-            control=control,
+            loops=loops,
             set_verbosity=set_verbosity,
             on_synced=on_synced,
         )
@@ -70,7 +70,7 @@ def _parts_with_plugins(
         connections: Connections,
         *,
         hostname: str,
-        control: ControlLoop | None = None,
+        loops: Loops | None = None,
         set_verbosity: Callable[[int], None] | None = None,
         on_synced: Callable[[], None] | None = None,
     ) -> ServiceProcess:
@@ -86,7 +86,7 @@ def _parts_with_plugins(
             hostname=hostname,
             edition=edition,
             config_map=config_map,
-            control=control,
+            loops=loops,
             set_verbosity=set_verbosity,
             on_synced=on_synced,
         )

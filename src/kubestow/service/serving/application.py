@@ -1,7 +1,7 @@
 """Paths to answers (spec 09 §7): authentication, then authorization, then the route.
 
 A bug in an answer is a 500 and never ends the process. What reads the scheduler's state is written
-on its loop, everything else on the control loop.
+on its loop, everything else on that of the port.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from kubestow.clock import Clock
 from kubestow.explain.running import RunningPod, explain_running
 from kubestow.http_port import read_body
 from kubestow.logs import inform, is_printed
-from kubestow.service.control_loop import ControlLoop, SharedLoop
+from kubestow.service.loops import OtherLoop, SharedLoop
 from kubestow.service.metrics.component import RuntimeMetrics
 from kubestow.service.metrics.registry import CONTENT_TYPE, MetricsRegistry
 from kubestow.service.serving.authentication import (
@@ -82,7 +82,7 @@ class Application:
         pages: Pages,
         authenticator: Authenticator,
         authorizer: Authorizer,
-        control: ControlLoop,
+        loop: OtherLoop,
         clock: Clock,
         rng: np.random.Generator,
         *,
@@ -92,7 +92,7 @@ class Application:
         self._page = page
         self._authenticator = authenticator
         self._authorizer = authorizer
-        self._control = control
+        self._loop = loop
         self._clock = clock
         self._rng = rng
         self._routes: dict[str, Route] = {
@@ -200,9 +200,9 @@ class Application:
 
     async def _metrics(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method == "DELETE":
-            await self._control.run_on_scheduler(self._reset_metrics())
+            await self._loop.run_on_scheduler(self._reset_metrics())
             return _text("metrics reset\n")
-        return await _stream(request, self._metrics_texts(), CONTENT_TYPE, self._control)
+        return await _stream(request, self._metrics_texts(), CONTENT_TYPE, self._loop)
 
     async def _reset_metrics(self) -> None:
         self._pages.metrics.reset()
@@ -212,7 +212,7 @@ class Application:
         yield self._pages.runtime.text()
 
     async def _metrics_resources(self, request: web.BaseRequest) -> web.StreamResponse:
-        return await _stream(request, self._pod_resource_texts(), CONTENT_TYPE, self._control)
+        return await _stream(request, self._pod_resource_texts(), CONTENT_TYPE, self._loop)
 
     def _pod_resource_texts(self) -> Iterator[str]:
         yield from self._pages.pod_resources()
@@ -233,7 +233,7 @@ class Application:
             return _status(405, "MethodNotAllowed", "only GET is answered here")
         if not name:
             return _status(400, "BadRequest", "name a pod: /explain?namespace=NAMESPACE&pod=NAME")
-        running = await self._control.run_on_scheduler(self._running_pod(namespace, name))
+        running = await self._loop.run_on_scheduler(self._running_pod(namespace, name))
         explanation = None if running is None else explain_running(running)
         if explanation is None:
             return _status(404, "NotFound", _not_kept(namespace, name, running))
@@ -299,16 +299,16 @@ def verbosity_problem(text: str) -> str:
 
 
 async def _stream(
-    request: web.BaseRequest, pieces: Iterator[str], content_type: str, control: ControlLoop
+    request: web.BaseRequest, pieces: Iterator[str], content_type: str, loop: OtherLoop
 ) -> web.StreamResponse:
     """Send text piece by piece. The pieces are made on the scheduler's loop."""
     # Before the head is sent: an error here is still answered with a 500.
-    chunk = await control.run_on_scheduler(_next_chunk(pieces))
+    chunk = await loop.run_on_scheduler(_next_chunk(pieces))
     response = web.StreamResponse(headers={"Content-Type": content_type, **_NO_CACHE})
     await response.prepare(request)
     while chunk:
         await response.write(chunk.encode())
-        chunk = await control.run_on_scheduler(_next_chunk(pieces))
+        chunk = await loop.run_on_scheduler(_next_chunk(pieces))
     await response.write_eof()
     return response
 

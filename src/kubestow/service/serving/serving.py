@@ -1,7 +1,7 @@
 """The HTTPS side of a scheduler process (spec 09 §7).
 
 Certificate and socket come first, so that their errors end the process before anything runs. The
-port is served on the control loop, which answers also while a scheduling cycle runs.
+port is served on its own loop, which answers also while a scheduling cycle runs.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import configz_document
 from kubestow.explain.running import RunningPod
 from kubestow.service.connections import Connections
-from kubestow.service.control_loop import ControlLoop, SharedLoop
+from kubestow.service.loops import OtherLoop, SharedLoop
 from kubestow.service.metrics.pod_resources import pod_resource_texts
 from kubestow.service.metrics.process_metrics import ComponentMetrics
 from kubestow.service.options import SchedulerOptions
@@ -82,7 +82,7 @@ class Serving:
         clock: Clock,
         rng: np.random.Generator,
         *,
-        control: ControlLoop | None = None,
+        port_loop: OtherLoop | None = None,
         set_verbosity: Callable[[int], None] | None = None,
         configz: Callable[[], JsonObject] | None = None,
     ) -> None:
@@ -93,7 +93,7 @@ class Serving:
         self._metrics = metrics
         self._clock = clock
         self._rng = rng
-        self._control = control or SharedLoop()
+        self._loop = port_loop or SharedLoop()
         self._set_verbosity = set_verbosity
         self._configz = configz
         self._authenticator = Authenticator(
@@ -119,12 +119,12 @@ class Serving:
         await self.trust.refresh()
         source = served.page_source()
         if source is not None:
-            self._page = PageSite(source, self._control)
+            self._page = PageSite(source, self._loop)
         application = Application(
             self._pages(served),
             self._authenticator,
             self._authorizer(),
-            self._control,
+            self._loop,
             self._clock,
             self._rng,
             page=self._page,

@@ -21,7 +21,7 @@ from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.clock import Clock
 from kubestow.cluster.resources import NAMESPACES
 from kubestow.service.connections import Connections, connect
-from kubestow.service.control_loop import ControlLoop, SharedLoop
+from kubestow.service.loops import Loops, SharedLoops
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.service.run import SchedulerProcess
@@ -62,7 +62,7 @@ class Soak:
         nodes: int,
         pods_per_s: float,
         over_http: bool,
-        control: ControlLoop | None = None,
+        loops: Loops | None = None,
         seed: int = 0,
     ) -> None:
         self._clock = clock
@@ -70,7 +70,8 @@ class Soak:
         self._nodes = nodes
         self._pods_per_s = pods_per_s
         self._over_http = over_http
-        self._control = control or SharedLoop()
+        self._loops = loops or SharedLoops()
+        self._control = self._loops.control
         self._cluster = MemoryCluster(clock, history_max=HISTORY)
         self._leases = MemoryCluster(clock, history_max=HISTORY)
         self._leases.create(NAMESPACES, {"metadata": {"name": "kube-system"}})
@@ -94,7 +95,7 @@ class Soak:
                 self._clock,
                 self._rng,
                 hostname="soak",
-                control=self._control,
+                loops=self._loops,
                 on_synced=collector.settle,
             )
             service: asyncio.Task[Any] = asyncio.create_task(process.run())
@@ -149,7 +150,7 @@ class Soak:
             )
             metrics = ProcessMetrics(options, self._clock, self._rng)
             main, leases = (
-                connect(each, metrics.requests, self._clock, self._rng, post=self._control.post)
+                connect(each, metrics.requests, self._clock, self._rng, post=self._loops.post)
                 for each in (options, lease_options)
             )
             yield (

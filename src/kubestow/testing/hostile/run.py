@@ -1,6 +1,6 @@
 """One run: the whole service, ordinary pods, and one hostile case after the other.
 
-The service runs in this process as `kubestow run` builds it, with its control thread; the API
+The service runs in this process as `kubestow run` builds it, with its threads; the API
 server is another process (`cluster`).
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from kubestow import collector
 from kubestow.clock import Clock, SystemClock
 from kubestow.service.connections import connect
-from kubestow.service.control_loop import ControlThread
+from kubestow.service.loops import LoopThreads
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.service.run import SchedulerProcess
@@ -129,9 +129,9 @@ class HostileRun:
         assert isinstance(options, SchedulerOptions)
         rng = np.random.default_rng(0)
         metrics = ProcessMetrics(options, self._clock, rng)
-        control = ControlThread(self._clock)
+        loops = LoopThreads(self._clock)
         try:
-            connections = connect(options, metrics.requests, self._clock, rng, post=control.post)
+            connections = connect(options, metrics.requests, self._clock, rng, post=loops.post)
             process = SchedulerProcess(
                 options,
                 connections,
@@ -139,7 +139,7 @@ class HostileRun:
                 self._clock,
                 rng,
                 hostname="hostile",
-                control=control,
+                loops=loops,
                 on_synced=collector.settle,
             )
             cycles = process.scheduler.cycles
@@ -154,7 +154,7 @@ class HostileRun:
                 process.request_stop()
                 await asyncio.gather(service, return_exceptions=True)
         finally:
-            control.close()
+            loops.close()
 
 
 def _ms(seconds: float) -> float:

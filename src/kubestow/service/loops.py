@@ -1,15 +1,18 @@
-"""Where the lease, the HTTPS port and the end of the process run: apart from scheduling.
+"""The loops of a scheduler process: what must not wait for what runs apart.
 
     main thread      scheduler's loop   watches, cycles, bindings, events
-    control thread   control loop       lease, health, HTTPS, the limit for a stop
+    control thread   control loop       the lease, the limit for a stop; it serves no client
+    port thread      port's loop        HTTPS: handshakes, health, reviews, pages
 
 A cycle runs to its end without giving its loop back. One that takes half a minute (a slow plugin,
 a hostile pod) would lose the lease, fail the liveness probe and ignore SIGTERM if these waited for
-the same loop. Each loop has its own connections, since a connection belongs to one loop.
+the same loop. The port is open to every client of the network: as many of them as it accepts keep
+its loop busy, and the lease does not wait for that either. Each loop has its own connections, since
+a connection belongs to one loop.
 
-Both loops share the interpreter: C code that keeps the interpreter's lock stops both.
+All loops share the interpreter: C code that keeps the interpreter's lock stops all of them.
 
-In virtual time there is one loop for everything (`SharedLoop`).
+In virtual time there is one loop for everything (`SharedLoops`).
 """
 
 import asyncio
@@ -26,19 +29,27 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class ControlLoop(Protocol):
-    """Runs work on the other loop; cancelling the waiting task cancels the work."""
+class OtherLoop(Protocol):
+    """Runs work on another loop; cancelling the waiting task cancels the work."""
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Called on the scheduler's loop: run work on the control loop."""
+        """Called on the scheduler's loop: run work on the other loop."""
         ...
 
     async def run_on_scheduler(self, work: Coroutine[Any, Any, T]) -> T:
-        """Called on the control loop: run work on the scheduler's loop."""
+        """Called on the other loop: run work on the scheduler's loop."""
         ...
 
+
+class Loops(Protocol):
+    @property
+    def control(self) -> OtherLoop: ...
+
+    @property
+    def port(self) -> OtherLoop: ...
+
     def post(self, function: Callable[[], None]) -> None:
-        """Called on the control loop: call a function on the scheduler's loop."""
+        """Called on any loop: call a function on the scheduler's loop."""
         ...
 
     def stall(self) -> str | None:
@@ -47,13 +58,20 @@ class ControlLoop(Protocol):
 
 
 class SharedLoop:
-    """One loop for both."""
+    """The scheduler's loop, as if it were another one."""
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         return await work
 
     async def run_on_scheduler(self, work: Coroutine[Any, Any, T]) -> T:
         return await work
+
+
+class SharedLoops:
+    """One loop for everything."""
+
+    def __init__(self) -> None:
+        self.control = self.port = SharedLoop()
 
     def post(self, function: Callable[[], None]) -> None:
         function()
@@ -81,9 +99,6 @@ class LoopThread:
         """Start work on this loop without waiting for it. For any thread and signals."""
         asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def post(self, function: Callable[[], None]) -> None:
-        self._scheduler.call_soon_threadsafe(function)
-
     def close(self) -> None:
         """End the thread; what still runs there is cancelled."""
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -101,21 +116,30 @@ class LoopThread:
             self._loop.close()
 
 
-class ControlThread(LoopThread):
-    """The control loop, which also finds out whether the scheduler's loop moves."""
+class LoopThreads:
+    """A thread for each loop, and what finds out whether the scheduler's loop moves.
+
+    Made on the scheduler's loop.
+    """
 
     def __init__(self, clock: Clock) -> None:
-        super().__init__("control")
+        self.control = LoopThread("control")
+        self.port = LoopThread("port")
         self._watchdog = Watchdog(clock)
+        self._scheduler = asyncio.get_running_loop()
         self._beat = self._scheduler.create_task(self._watchdog.beat())
-        self.spawn(self._watchdog.watch())
+        self.port.spawn(self._watchdog.watch())
+
+    def post(self, function: Callable[[], None]) -> None:
+        self._scheduler.call_soon_threadsafe(function)
 
     def stall(self) -> str | None:
         return self._watchdog.error()
 
     def close(self) -> None:
         self._beat.cancel()
-        super().close()
+        self.port.close()
+        self.control.close()
 
 
 async def _run_on(target: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> T:

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from kubestow.clock import SystemClock
-from kubestow.service.control_loop import ControlThread, SharedLoop
+from kubestow.service.loops import LoopThread, LoopThreads, SharedLoops
 
 
-def run(main: Callable[[ControlThread], Coroutine[Any, Any, None]]) -> None:
+def run(main: Callable[[LoopThread], Coroutine[Any, Any, None]]) -> None:
     async def limited() -> None:
-        control = ControlThread(SystemClock())
+        control = LoopThread("control")
         try:
             async with asyncio.timeout(30):
                 await main(control)
@@ -27,7 +27,7 @@ def test_work_runs_in_the_other_thread_and_back() -> None:
     async def thread_name() -> str:
         return threading.current_thread().name
 
-    async def main(control: ControlThread) -> None:
+    async def main(control: LoopThread) -> None:
         async def there_and_back() -> tuple[str, str]:
             return await thread_name(), await control.run_on_scheduler(thread_name())
 
@@ -41,7 +41,7 @@ def test_errors_come_back() -> None:
     async def broken() -> None:
         raise KeyError("a")
 
-    async def main(control: ControlThread) -> None:
+    async def main(control: LoopThread) -> None:
         with pytest.raises(KeyError):
             await control.run(broken())
 
@@ -49,7 +49,7 @@ def test_errors_come_back() -> None:
 
 
 def test_cancelled_work_ends_before_its_caller_does() -> None:
-    async def main(control: ControlThread) -> None:
+    async def main(control: LoopThread) -> None:
         started, steps = threading.Event(), list[str]()
 
         async def work() -> None:
@@ -74,7 +74,7 @@ def test_work_that_is_cancelled_there_is_cancelled_here() -> None:
     async def cancelled() -> None:
         raise asyncio.CancelledError
 
-    async def main(control: ControlThread) -> None:
+    async def main(control: LoopThread) -> None:
         with pytest.raises(asyncio.CancelledError):
             await control.run(cancelled())
 
@@ -84,7 +84,7 @@ def test_work_that_is_cancelled_there_is_cancelled_here() -> None:
 def test_closing_ends_what_was_spawned() -> None:
     steps: list[str] = []
 
-    async def main(control: ControlThread) -> None:
+    async def main(control: LoopThread) -> None:
         started = threading.Event()
 
         async def work() -> None:
@@ -106,9 +106,33 @@ def test_a_shared_loop_stays_in_the_same_task() -> None:
         return asyncio.current_task()
 
     async def main() -> None:
-        shared = SharedLoop()
-        assert await shared.run(task()) is asyncio.current_task()
-        assert await shared.run_on_scheduler(task()) is asyncio.current_task()
+        shared = SharedLoops()
+        assert await shared.control.run(task()) is asyncio.current_task()
+        assert await shared.port.run_on_scheduler(task()) is asyncio.current_task()
         assert shared.stall() is None
+
+    asyncio.run(main())
+
+
+def test_a_busy_loop_keeps_no_other_waiting() -> None:
+    async def thread_name() -> str:
+        return threading.current_thread().name
+
+    async def main() -> None:
+        loops = LoopThreads(SystemClock())
+        go_on = threading.Event()
+
+        async def busy() -> None:
+            go_on.wait()
+
+        try:
+            loops.port.spawn(busy())
+            async with asyncio.timeout(30):
+                assert await loops.control.run(thread_name()) == "control"
+            go_on.set()
+            assert await loops.port.run(thread_name()) == "port"
+        finally:
+            go_on.set()
+            loops.close()
 
     asyncio.run(main())
