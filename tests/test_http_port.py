@@ -12,7 +12,7 @@ from aiohttp import web
 
 from kubestow.clock import SystemClock
 from kubestow.cluster.self_signed import self_signed
-from kubestow.http_port import BODY_S, CIPHERS, HEADER_S, HttpPort, read_body
+from kubestow.http_port import BODY_S, CIPHERS, HEADER_S, HttpPort, keep, read_body
 
 HALF = b"GET /slow HTTP/1.1\r\nHost: a\r\nX-Half"
 WHOLE = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -45,12 +45,18 @@ async def wait_until(holds: Callable[[], bool]) -> None:
     raise AssertionError("it never holds")
 
 
+def request(path: str, *headers: str, method: str = "GET") -> bytes:
+    lines = (f"{method} {path} HTTP/1.1", "Host: a", *headers)
+    return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n"
+
+
 class Port:
-    """A port whose path /wait answers when it is released."""
+    """A port whose paths /wait and /kept answer when it is released."""
 
     def __init__(self, **options: Any) -> None:
         self.released = asyncio.Event()
-        self.waiting = 0
+        self.waiting = self.cancelled = 0
+        self.bodies: list[bytes] = []
         bound = socket.create_server(("127.0.0.1", 0), backlog=512)
         self.address: tuple[str, int] = bound.getsockname()
         self.port = HttpPort(self._answer, bound, **options)
@@ -72,13 +78,32 @@ class Port:
         return Client(reader, writer)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        if request.path == "/wait":
+        if request.path == "/kept":
+            keep(request)
+        if request.path in ("/wait", "/kept"):
             self.waiting += 1
+            try:
+                await self.released.wait()
+            except asyncio.CancelledError:
+                self.cancelled += 1
+                raise
+        if request.path == "/unread":
+            return web.Response()
+        if request.path == "/broken":
+            raise ConnectionResetError("of the API server")
+        if request.path == "/stream":
+            response = web.StreamResponse()
+            await response.prepare(request)
             await self.released.wait()
+            for _ in range(10):
+                await response.write(b"a" * 10**5)
+            return response
         try:
             body = await read_body(request, bytes_max=10)
         except TimeoutError:
             return web.Response(status=408)
+        if body:
+            self.bodies.append(body)
         return web.Response(status=413 if body is None else 200, body=body)
 
 
@@ -87,13 +112,22 @@ class Client:
         self._reader = reader
         self.writer = writer
 
+    async def head(self) -> str:
+        """Of the next answer; empty if the connection is closed instead."""
+        try:
+            return (await self._reader.readuntil(b"\r\n\r\n")).decode()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return ""
+
     async def status(self) -> int:
         """Of the next answer; 0 if the connection is closed instead."""
-        try:
-            head = await self._reader.readuntil(b"\r\n\r\n")
-        except (asyncio.IncompleteReadError, ConnectionError):
-            return 0
-        return int(head.split()[1])
+        head = await self.head()
+        return int(head.split()[1]) if head else 0
+
+    async def closed(self) -> None:
+        """Read what is left, and return at the end of the connection."""
+        with suppress(ConnectionError):
+            await self._reader.read()
 
     @property
     def is_closed(self) -> bool:
@@ -115,6 +149,7 @@ def test_three_hundred_half_headers_are_closed_after_the_time_limit() -> None:
         async with Port() as port:
             clients = [await port.connect(HALF) for _ in range(300)]
             await wait_until(lambda: port.port.connection_count == 300)
+            await turns()
             await loop.pass_time(HEADER_S - 1)
             assert port.port.connection_count == 300
             await loop.pass_time(2)
@@ -130,7 +165,7 @@ def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
         async with Port() as port:
             idle = await port.connect(WHOLE)
             assert await idle.status() == 200
-            busy = await port.connect(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
+            busy = await port.connect(request("/wait"))
             await wait_until(lambda: port.waiting == 1)
             await loop.pass_time(HEADER_S + 1)
             await wait_until(lambda: idle.is_closed)
@@ -155,13 +190,13 @@ def test_a_silent_handshake_is_closed() -> None:
 
 
 @pytest.mark.parametrize("is_tls", [False, True])
-def test_at_the_limit_the_longest_waiting_connection_makes_way(is_tls: bool) -> None:
+def test_at_the_limit_the_oldest_connection_makes_way(is_tls: bool) -> None:
     async def work(_: ShiftedLoop) -> None:
         refusals: list[None] = []
         tls, trusting = (server_context(), client_context()) if is_tls else (None, None)
         options = {"connections_max": 3, "on_refused": lambda: refusals.append(None)}
         async with Port(tls=tls, **options) as port:
-            busy = await port.connect(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n", ssl=trusting)
+            busy = await port.connect(request("/kept"), ssl=trusting)
             await wait_until(lambda: port.waiting == 1)
             first = await port.connect(b"" if is_tls else HALF)
             await wait_until(lambda: port.port.connection_count == 2)
@@ -177,17 +212,46 @@ def test_at_the_limit_the_longest_waiting_connection_makes_way(is_tls: bool) -> 
     run(work)
 
 
-def test_with_every_connection_busy_a_new_one_is_refused() -> None:
+def test_the_oldest_request_without_credentials_makes_way() -> None:
+    async def work(_: ShiftedLoop) -> None:
+        async with Port(connections_max=3, cancels_handlers=True) as port:
+            clients = [await port.connect(request(path)) for path in ("/kept", "/wait", "/wait")]
+            await wait_until(lambda: port.waiting == 3)
+            assert await (await port.connect(WHOLE)).status() == 200
+            await wait_until(lambda: clients[1].is_closed)
+            assert port.cancelled == 1
+            port.released.set()
+            assert await clients[0].status() == 200
+            assert await clients[2].status() == 200
+            assert (port.port.refused_count, port.port.connection_count) == (1, 3)
+
+    run(work)
+
+
+def test_not_every_connection_can_be_kept() -> None:
+    async def work(_: ShiftedLoop) -> None:
+        async with Port(connections_max=16, cancels_handlers=True) as port:
+            clients = [await port.connect(request("/kept")) for _ in range(16)]
+            await wait_until(lambda: port.waiting == 16)
+            for _each in range(20):
+                assert await (await port.connect(WHOLE)).status() == 200
+            port.released.set()
+            answers = [await client.status() for client in clients]
+            assert answers == [200] * 14 + [0] * 2
+
+    run(work)
+
+
+def test_a_kept_connection_makes_way_once_it_is_answered() -> None:
     async def work(_: ShiftedLoop) -> None:
         async with Port(connections_max=2) as port:
-            wait = b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n"
-            busy = [await port.connect(wait) for _ in range(2)]
-            await wait_until(lambda: port.waiting == 2)
-            late = await port.connect(WHOLE)
-            assert await late.status() == 0
-            assert port.port.refused_count == 1
+            first = await port.connect(request("/kept"))
+            await wait_until(lambda: port.waiting == 1)
             port.released.set()
-            assert [await client.status() for client in busy] == [200, 200]
+            assert await first.status() == 200
+            for _each in range(2):
+                assert await (await port.connect(WHOLE)).status() == 200
+            await wait_until(lambda: first.is_closed)
 
     run(work)
 
@@ -225,6 +289,89 @@ def test_bodies_have_a_limit_of_size_and_time(body: bytes, passed_s: float, stat
             assert await client.status() == status
 
     run(work)
+
+
+@pytest.mark.parametrize(
+    ("coding", "status"),
+    [
+        ("gzip", 415),
+        ("GZIP", 415),
+        ("deflate", 415),
+        ("br", 415),
+        ("zstd", 415),
+        ("unknown", 415),
+        ("identity, gzip", 415),
+        ("identity\r\nContent-Encoding: gzip", 415),
+        ("identity", 200),
+        ("", 200),
+    ],
+)
+@pytest.mark.parametrize("length", ["Content-Length: 5", "Transfer-Encoding: chunked"])
+def test_a_packed_body_is_refused_and_not_unpacked(coding: str, status: int, length: str) -> None:
+    body = b"5\r\nabcde\r\n0\r\n\r\n" if "chunked" in length else b"abcde"
+    head = request("/", f"Content-Encoding: {coding}", length, method="POST")
+
+    async def work(_: ShiftedLoop) -> None:
+        async with Port() as port:
+            client = await port.connect(head + body)
+            assert await client.status() == status
+            assert port.bodies == ([b"abcde"] if status == 200 else [])
+            if status == 415:
+                await client.closed()
+
+    run(work)
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+def test_a_body_that_no_handler_reads_is_not_read(is_tls: bool) -> None:
+    async def work(_: ShiftedLoop) -> None:
+        tls, trusting = (server_context(), client_context()) if is_tls else (None, None)
+        async with Port(tls=tls) as port:
+            head = request("/unread", f"Content-Length: {10**9}", method="PUT")
+            client = await port.connect(head + b"a" * 100, ssl=trusting)
+            assert "Connection: close" in await client.head()
+            await wait_until(lambda: client.is_closed)
+            await wait_until(lambda: port.port.connection_count == 0)
+
+    run(work)
+
+
+def test_a_small_body_that_is_there_keeps_the_connection() -> None:
+    async def work(_: ShiftedLoop) -> None:
+        async with Port() as port:
+            client = await port.connect(request("/unread", "Content-Length: 3") + b"abc" + WHOLE)
+            assert [await client.status(), await client.status()] == [200, 200]
+
+    run(work)
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+@pytest.mark.parametrize("cancels_handlers", [False, True])
+def test_clients_that_leave_are_not_logged(
+    is_tls: bool, cancels_handlers: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work(_: ShiftedLoop) -> None:
+        tls, trusting = (server_context(), client_context()) if is_tls else (None, None)
+        async with Port(tls=tls, cancels_handlers=cancels_handlers) as port:
+            half = request("/", "Content-Length: 5", method="POST") + b"a"
+            for sent in (b"", HALF, half, request("/wait"), request("/stream"), WHOLE * 20):
+                client = await port.connect(sent, ssl=trusting)
+                await turns()
+                client.writer.transport.abort()
+            port.released.set()
+            await wait_until(lambda: port.port.connection_count == 0)
+
+    run(work)
+    assert [record.getMessage() for record in caplog.records if record.levelno > 10] == []
+
+
+def test_an_error_of_another_connection_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def work(_: ShiftedLoop) -> None:
+        async with Port() as port:
+            assert await (await port.connect(request("/broken"))).status() == 500
+
+    run(work)
+    assert "Error handling request" in caplog.text
 
 
 # --- cipher suites ---

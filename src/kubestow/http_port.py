@@ -1,14 +1,19 @@
 """A listening HTTP port with limits: those of the scheduler and of the embedded API server.
 
-A client can hold a connection without using it: by a handshake it does not finish, by half a
-request, by a body that never ends. Each of these has a time limit, and all connections together
-have a limit.
+A client can hold a connection without using it: by silence, by a handshake it does not finish, by
+half a request, by a body that never ends, by an answer that takes long. Each of these has a time
+limit, and all connections together have a limit.
 
-    accepted ──► handshake ──► waiting for a request ◄──► request in progress
-                 HEADER_S       HEADER_S                  BODY_S for its body
+    accepted ──► handshake ──► waiting for a request ◄──► request in progress ──► kept
+    HANDSHAKE_S  HANDSHAKE_S    HEADER_S                  BODY_S for its body
 
-At the limit a new connection takes the place of the one that has waited longest, so slow clients
-cannot keep probes out. Where every connection has a request in progress, the new one is refused.
+At the limit a new connection takes the place of the oldest one, so clients that hold connections
+cannot keep probes out. A connection is kept from that while it has a request of a client that has
+shown credentials (`keep`); most connections can be kept, and never all of them.
+
+Bodies are read by handlers that ask for them, and by nothing else: a body that is packed is
+refused, since unpacking takes a thousand times as long as sending it, and the connection of a body
+that was not read to its end is closed.
 
 Not here: what is answered, certificates and addresses.
 """
@@ -18,7 +23,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -29,8 +34,17 @@ log = logging.getLogger(__name__)
 # aiohttp has one time for an idle connection and for a header that is not complete.
 HEADER_S: Final = 32.0
 BODY_S: Final = 32.0
+# How long the first byte may take, and then the rest of a TLS handshake.
+HANDSHAKE_S: Final = 10.0
 CONNECTIONS_MAX: Final = 512
-BACKLOG: Final = 128
+# The share of connections that can be kept.
+KEPT_SHARE: Final = 7 / 8
+# The system lowers it to its own limit. While a queue of this length is not full, no client has to
+# send its first packet a second time, which it does after a second.
+BACKLOG: Final = 4096
+# Connections that are accepted in one turn of the loop. A probe needs some turns until its answer;
+# in these fewer connections must come than make it the oldest one.
+ACCEPTED_PER_TURN: Final = 32
 # How long the end of a TLS connection may wait for the client's.
 TLS_END_S: Final = 5.0
 # How long no connection is accepted when the process has no file descriptor left.
@@ -47,6 +61,9 @@ CIPHERS: Final = ":".join(
 )
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+_KEEP: Final[web.RequestKey[Callable[[], None]]] = web.RequestKey("keep")
 
 
 class HttpPort:
@@ -68,30 +85,29 @@ class HttpPort:
         self._bound = bound
         self._tls = tls
         self._connections_max = connections_max
+        self._kept_max = min(int(connections_max * KEPT_SHARE), connections_max - 1)
         self._on_refused = on_refused
-        self._server = web.Server(
-            self._handle_busy,
+        self._server = _Server(
+            self._answer,
+            self._ended,
             handler_cancellation=cancels_handlers,
             access_log=None,
             keepalive_timeout=HEADER_S,
             logger=_library_log(),
+            auto_decompress=False,
+            lingering_time=0,
         )
-        # Each connection with the task of its handshake; those that wait, longest first.
-        self._waiting: dict[web.RequestHandler, asyncio.Task[None]] = {}
-        self._busy: dict[web.RequestHandler, asyncio.Task[None]] = {}
-        # Sockets whose task has not run yet: if it is cancelled before, nothing else closes them.
-        self._untouched: set[socket.socket] = set()
+        # Connections that make way for others, oldest first.
+        self._open: dict[_Connection, None] = {}
+        self._kept: set[_Connection] = set()
+        self._by_handler: dict[web.RequestHandler, _Connection] = {}
         self._pause: asyncio.TimerHandle | None = None
         # Connections that were closed because of the limit.
         self.refused_count = 0
 
     @property
     def connection_count(self) -> int:
-        for connections in (self._waiting, self._busy):
-            closed = [one for one, task in connections.items() if task.done() and not one.connected]
-            for connection in closed:
-                del connections[connection]
-        return len(self._waiting) + len(self._busy)
+        return len(self._open) + len(self._kept)
 
     def start(self) -> None:
         self._bound.setblocking(False)
@@ -110,10 +126,11 @@ class HttpPort:
             asyncio.get_running_loop().remove_reader(self._bound)
         if self._pause is not None:
             self._pause.cancel()
-        ended = [*self._waiting.values()]
-        for task in ended:
-            task.cancel()
-        await asyncio.gather(*ended, return_exceptions=True)
+        begun = [one.begun for one in self._open if one.begun is not None]
+        for connection in [*self._open]:
+            if connection.handler is None or not connection.handler.connected:
+                self._cut_off(connection)
+        await asyncio.gather(*begun, return_exceptions=True)
         self._bound.close()
 
     # --- connections ---
@@ -124,49 +141,75 @@ class HttpPort:
         asyncio.get_running_loop().add_reader(self._bound, self._accept)
 
     def _accept(self) -> None:
-        try:
-            accepted, _ = self._bound.accept()
-        except (BlockingIOError, InterruptedError, ConnectionError):
-            return  # The client has closed it already.
-        except OSError as error:
-            log.warning("cannot accept a connection: %s; trying again", error.strerror)
-            loop = asyncio.get_running_loop()
-            loop.remove_reader(self._bound)
-            self._pause = loop.call_later(PAUSE_S, self._accept_more)
-            return
-        accepted.setblocking(False)
-        self._admit(accepted)
+        for _ in range(ACCEPTED_PER_TURN):
+            try:
+                accepted, _ = self._bound.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionError:
+                continue  # The client has closed it already.
+            except OSError as error:
+                log.warning("cannot accept a connection: %s; trying again", error.strerror)
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(self._bound)
+                self._pause = loop.call_later(PAUSE_S, self._accept_more)
+                return
+            accepted.setblocking(False)
+            self._admit(accepted)
 
     def _admit(self, accepted: socket.socket) -> None:
         if self.connection_count >= self._connections_max:
             self._count_refused()
-            if not self._close_oldest():
-                accepted.close()
-                return
-        connection = self._server()
-        self._untouched.add(accepted)
-        task = asyncio.create_task(self._connect(connection, accepted))
-        task.add_done_callback(lambda _: self._close_untouched(accepted))
-        self._waiting[connection] = task
+            self._cut_off(next(iter(self._open)))
+        # Nothing is made for a connection before its first byte: TLS takes 256 KiB for each.
+        loop = asyncio.get_running_loop()
+        limit_s = HEADER_S if self._tls is None else HANDSHAKE_S
+        connection = _Connection(accepted)
+        self._open[connection] = None
+        connection.timer = loop.call_later(limit_s, self._cut_off, connection)
+        loop.add_reader(accepted, self._begin, connection)
 
-    def _close_untouched(self, accepted: socket.socket) -> None:
-        if accepted in self._untouched:
-            self._untouched.remove(accepted)
-            accepted.close()
+    def _begin(self, connection: "_Connection") -> None:
+        self._end_silence(connection)
+        connection.handler = handler = self._server()
+        self._by_handler[handler] = connection
+        connection.begun = asyncio.create_task(self._connect(connection, handler))
+        connection.begun.add_done_callback(lambda _: self._begun(connection, handler))
 
-    async def _connect(self, connection: web.RequestHandler, accepted: socket.socket) -> None:
-        self._untouched.discard(accepted)
+    def _end_silence(self, connection: "_Connection") -> None:
+        if connection.timer is not None:
+            connection.timer.cancel()
+            connection.timer = None
+            asyncio.get_running_loop().remove_reader(connection.accepted)
+
+    async def _connect(self, connection: "_Connection", handler: web.RequestHandler) -> None:
+        connection.is_passed_on = True
         is_tls = self._tls is not None
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: connection,
-                accepted,
+                lambda: handler,
+                connection.accepted,
                 ssl=self._tls,
-                ssl_handshake_timeout=HEADER_S if is_tls else None,
+                ssl_handshake_timeout=HANDSHAKE_S if is_tls else None,
                 ssl_shutdown_timeout=TLS_END_S if is_tls else None,
             )
         except OSError as error:
             log.debug("TLS handshake error: %s", error)
+
+    def _begun(self, connection: "_Connection", handler: web.RequestHandler) -> None:
+        connection.begun = None  # A cancelled task refers to the connection: a cycle.
+        if not connection.is_passed_on:
+            # The task was cancelled before it ran, so that nothing else closes it.
+            connection.accepted.close()
+        if handler not in self._server.transports:
+            self._ended(handler)
+
+    def _ended(self, handler: web.RequestHandler) -> None:
+        """A connection was lost, or its handshake failed."""
+        connection = self._by_handler.pop(handler, None)
+        if connection is not None:
+            self._open.pop(connection, None)
+            self._kept.discard(connection)
 
     def _count_refused(self) -> None:
         if not self.refused_count:
@@ -175,30 +218,102 @@ class HttpPort:
         if self._on_refused is not None:
             self._on_refused()
 
-    def _close_oldest(self) -> bool:
-        """Close the connection that has waited longest; False if none is waiting."""
-        oldest = next(iter(self._waiting), None)
-        if oldest is None:
-            return False
-        self._waiting.pop(oldest).cancel()
-        if oldest.transport is not None:
-            # Cut off, not closed: the end of a TLS connection waits for the client.
-            oldest.transport.abort()
-            oldest.force_close()
-        return True
+    def _cut_off(self, connection: "_Connection") -> None:
+        """End a connection at once: the end of a TLS connection would wait for the client."""
+        self._open.pop(connection, None)
+        handler = connection.handler
+        if handler is None:
+            self._end_silence(connection)
+            connection.accepted.close()
+            return
+        if connection.begun is not None:
+            connection.begun.cancel()
+        transport = self._server.transports.get(handler)
+        if transport is not None:
+            transport.abort()
+            handler.force_close()
 
-    async def _handle_busy(self, request: web.BaseRequest) -> web.StreamResponse:
-        connection = request.protocol
-        task = self._waiting.pop(connection, None)
-        if task is None:
-            raise ConnectionResetError("closed because of the limit before its request was read")
-        self._busy[connection] = task
+    # --- requests ---
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = self._by_handler.get(request.protocol)
+        if connection is None or connection not in self._open:
+            return _unsent()  # closed because of the limit before its request was read
+        request[_KEEP] = lambda: self._keep(connection)
         try:
-            return await self._handle(request)
+            response = _packed_body_refusal(request) or await self._handle(request)
+        except ConnectionError:
+            transport = request.transport
+            if transport is not None and not transport.is_closing():
+                raise  # another connection than that of the client
+            return _unsent()
         finally:
-            self._busy.pop(connection, None)
-            if connection.connected:
-                self._waiting[connection] = task
+            if connection in self._kept:
+                self._kept.remove(connection)
+                self._open[connection] = None
+        if not request.content.is_eof() and not response.prepared:
+            response.force_close()
+        return response
+
+    def _keep(self, connection: "_Connection") -> None:
+        if connection in self._open and len(self._kept) < self._kept_max:
+            del self._open[connection]
+            self._kept.add(connection)
+
+
+class _Connection:
+    """One connection; it has a handler from its first byte on."""
+
+    def __init__(self, accepted: socket.socket) -> None:
+        self.accepted = accepted
+        self.timer: asyncio.TimerHandle | None = None
+        self.begun: asyncio.Task[None] | None = None
+        self.handler: web.RequestHandler | None = None
+        self.is_passed_on = False
+
+
+class _Server(web.Server):
+    """Makes the handlers of connections, and has the transport of each."""
+
+    def __init__(
+        self, handle: Handler, on_end: Callable[[web.RequestHandler], None], **options: Any
+    ) -> None:
+        super().__init__(handle, **options)
+        self._on_end = on_end
+        self.transports: dict[web.RequestHandler, asyncio.Transport] = {}
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        self.transports[handler] = transport
+
+    def connection_lost(
+        self, handler: web.RequestHandler, exc: BaseException | None = None
+    ) -> None:
+        super().connection_lost(handler, exc)
+        self.transports.pop(handler, None)
+        self._on_end(handler)
+
+
+def keep(request: web.BaseRequest) -> None:
+    """Called by a handler whose client has shown credentials: keep its connection until it is
+    answered."""
+    request[_KEEP]()
+
+
+def _unsent() -> web.StreamResponse:
+    """An answer for a connection that is closed: aiohttp finds that out, and logs nothing."""
+    return web.Response()
+
+
+def _packed_body_refusal(request: web.BaseRequest) -> web.StreamResponse | None:
+    codings = ",".join(request.headers.getall("Content-Encoding", [])).split(",")
+    if all(coding.strip().lower() in ("", "identity") for coding in codings):
+        return None
+    headers = {"Accept-Encoding": "identity"}
+    text = "bodies with a Content-Encoding are not read here\n"
+    response = web.Response(status=415, text=text, headers=headers)
+    response.force_close()
+    return response
 
 
 def _library_log() -> logging.Logger:
@@ -212,13 +327,15 @@ def _library_log() -> logging.Logger:
     return library
 
 
-async def read_body(request: web.BaseRequest, *, bytes_max: int) -> bytes | None:
-    """The whole body, or None if it is longer; TimeoutError if it is not complete in `BODY_S`."""
+async def read_body(
+    request: web.BaseRequest, *, bytes_max: int, limit_s: float = BODY_S
+) -> bytes | None:
+    """The whole body, or None if it is longer; TimeoutError if it is not complete in `limit_s`."""
     if not request.can_read_body:
         return b""
     chunks: list[bytes] = []
     size = 0
-    async with asyncio.timeout(BODY_S):
+    async with asyncio.timeout(limit_s):
         async for chunk in request.content.iter_any():
             chunks.append(chunk)
             size += len(chunk)

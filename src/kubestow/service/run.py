@@ -49,9 +49,9 @@ from kubestow.queue import QueuedPod
 from kubestow.recording.recording import RecordTo, RunRecording
 from kubestow.service.compatibility import Compatibility
 from kubestow.service.connections import Connections
-from kubestow.service.loops import Loops, SharedLoops
 from kubestow.service.debugger import CacheDebugger
 from kubestow.service.leadership import Leadership
+from kubestow.service.loops import Loops, SharedLoops
 from kubestow.service.metrics.process_metrics import ComponentMetrics, ProcessMetrics
 from kubestow.service.options import SchedulerOptions
 from kubestow.service.page_facts import page_facts
@@ -95,9 +95,9 @@ class ServiceProcess(ABC):
     ) -> None:
         """Build everything around the scheduler; nothing runs yet. Raises ConfigError.
 
-        The lease and the HTTPS port run on theirs of `loops`, by default on this one. `on_synced` is
-        called when the caches are filled and scheduling begins. `configz` is what that page shows,
-        by default the configuration.
+        The lease and the HTTPS port run on theirs of `loops`, by default on this one. `on_synced`
+        is called when the caches are filled and scheduling begins. `configz` is what that page
+        shows, by default the configuration.
         """
         if options.page and options.older.version is not Compatibility.TODAY:
             raise ConfigError("--page needs the scheduler of today: leave out --compatibility")

@@ -20,7 +20,7 @@ from typing import Final
 from aiohttp import web
 
 from kubestow.errors import InputError
-from kubestow.http_port import BACKLOG, HttpPort
+from kubestow.http_port import BACKLOG, HttpPort, keep
 from kubestow.web.responses import NOT_KEPT, error_answer
 from kubestow.web.routes import PREFIX, PageRoutes
 from kubestow.web.sign_in import cookie_value, entered_page, sign_in_page
@@ -76,6 +76,7 @@ class LocalPage:
             if request.path == prefix:
                 return sign_in_page("Open the address that kubestow has printed.", has_form=False)
             return error_answer(401, "open the page with the address that kubestow has printed")
+        keep(request)
         return await self._routes.handle(request, prefix)
 
     def _refusal(self, request: web.BaseRequest) -> web.StreamResponse | None:

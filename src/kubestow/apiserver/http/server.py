@@ -45,7 +45,7 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.refusals import no_such_resource
 from kubestow.clock import Clock
 from kubestow.errors import ApiError, DecodeError
-from kubestow.http_port import BACKLOG, HttpPort, read_body
+from kubestow.http_port import BACKLOG, HttpPort, keep, read_body
 
 logger = logging.getLogger(__name__)
 
@@ -112,12 +112,16 @@ class ApiServer:
             is_list = path is not None and request.method == "GET" and not path.name
             is_watch = is_list and query.flag("watch")
             subject = self._require_access(request, path, is_watch=is_watch)
+            if subject is not ANONYMOUS:
+                keep(request)
             if is_watch and path is not None:
                 return await self._stream(request, path)
             body = await _read_body(request)
             answer = self._answer(request, path, body, subject)
         except (ApiError, DecodeError) as error:
             answer = self._failure(error, path)
+        except ConnectionError:
+            raise  # The client has closed the connection.
         except Exception as error:
             # One request must not stop the server; the client gets an internal error.
             logger.exception("cannot answer %s %s", request.method, request.path)

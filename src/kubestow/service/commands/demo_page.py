@@ -22,8 +22,8 @@ from kubestow.service.commands.demo_log import RareLines
 from kubestow.service.commands.demo_output import Output, end_on_signals, exit_code
 from kubestow.service.commands.demo_parts import announce_page, demo_page_parts, save_if_asked
 from kubestow.service.commands.scheduler_config import load_scheduler_config
-from kubestow.service.loops import LoopThread
 from kubestow.service.logging import warnings_on_stderr
+from kubestow.service.loops import LoopThread
 from kubestow.service.output import stdout
 from kubestow.service.page import local_page, page_metrics
 from kubestow.simulator.live.time_control import PacedTime

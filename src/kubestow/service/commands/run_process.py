@@ -14,8 +14,8 @@ from kubestow.errors import CacheCorruptedError, ConfigError
 from kubestow.logs import fail
 from kubestow.service.compatibility import Compatibility
 from kubestow.service.connections import connect
-from kubestow.service.loops import LoopThreads
 from kubestow.service.logging import LogSettings, Verbosity, configure_logging
+from kubestow.service.loops import LoopThreads
 from kubestow.service.options import LoggingOptions, RequestedText, SchedulerOptions, parse_options
 from kubestow.service.process_parts import ProcessParts, todays_parts
 from kubestow.service.run import RunError, announce_config

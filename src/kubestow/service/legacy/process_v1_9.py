@@ -25,10 +25,10 @@ from kubestow.engine.waiting_cycle import WaitingCycles
 from kubestow.logs import inform
 from kubestow.redaction import without_secrets
 from kubestow.service.connections import Connections
-from kubestow.service.loops import Loops
 from kubestow.service.debugger import MISMATCH, difference, node_text, pod_line
 from kubestow.service.legacy.config_map_watch import end_on_change
 from kubestow.service.legacy.metrics_v1_9 import ProcessMetricsV19
+from kubestow.service.loops import Loops
 from kubestow.service.older_options import OlderOptions
 from kubestow.service.options import SchedulerOptions
 from kubestow.service.run import ServiceProcess

@@ -9,13 +9,13 @@ from kubestow.clock import Clock
 from kubestow.engine.legacy.editions import edition_of
 from kubestow.service.compatibility import Compatibility
 from kubestow.service.connections import Connections
-from kubestow.service.loops import Loops
 from kubestow.service.legacy.algorithm_source import find_config_map, legacy_algorithm
 from kubestow.service.legacy.metric_names import older_metric_names
 from kubestow.service.legacy.metrics_v1_9 import ProcessMetricsV19
 from kubestow.service.legacy.plugin_config import with_policy
 from kubestow.service.legacy.policy_process import PolicyProcess
 from kubestow.service.legacy.process_v1_9 import ProcessV19
+from kubestow.service.loops import Loops
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import SchedulerOptions
 from kubestow.service.process_parts import ProcessParts

@@ -16,7 +16,7 @@ from aiohttp import web
 from kubestow.api.meta import JsonObject
 from kubestow.clock import Clock
 from kubestow.explain.running import RunningPod, explain_running
-from kubestow.http_port import read_body
+from kubestow.http_port import keep, read_body
 from kubestow.logs import inform, is_printed
 from kubestow.service.loops import OtherLoop, SharedLoop
 from kubestow.service.metrics.component import RuntimeMetrics
@@ -36,6 +36,7 @@ from kubestow.service.serving.pages import (
     flagz_document,
     flagz_text,
 )
+from kubestow.service.serving.review_limit import TooManyReviewsError
 from kubestow.web.routes import PREFIX
 
 log = logging.getLogger(__name__)
@@ -117,6 +118,9 @@ class Application:
             answer = await self._guarded(request)
         except (ConnectionError, asyncio.CancelledError):
             raise  # The client has closed the connection.
+        except TooManyReviewsError:
+            answer = _status(429, "TooManyRequests", "too many requests wait for their review")
+            answer.headers["Retry-After"] = "1"
         except Exception:
             # One request must not end the scheduler.
             log.exception("cannot answer %s %s", request.method, request.path)
@@ -144,6 +148,8 @@ class Application:
             return _status(401, "Unauthorized", "Unauthorized")
         if not await self._authorizer.allows(user, path, method):
             return self._forbidden(user, path, method)
+        if user != ANONYMOUS_USER:
+            keep(request)
         route = self._routes.get(path)
         if route is not None:
             return await route(request)
@@ -167,6 +173,8 @@ class Application:
         if not await self._authorizer.allows(user, path, method):
             form = page.form(request) if user == ANONYMOUS_USER else None
             return form or self._forbidden(user, path, method)
+        if user != ANONYMOUS_USER:
+            keep(request)
         return await page.handle(request)
 
     async def _may_see_page(self, token: str) -> bool:
@@ -358,4 +366,9 @@ def _peer_certificate(request: web.BaseRequest) -> bytes | None:
     """The client's certificate as DER; TLS has verified it."""
     transport = request.transport
     ssl_object = transport.get_extra_info("ssl_object") if transport is not None else None
-    return None if ssl_object is None else ssl_object.getpeercert(True)
+    if ssl_object is None:
+        return None
+    try:
+        return ssl_object.getpeercert(True)
+    except ValueError as error:
+        raise ConnectionResetError("the client has ended TLS") from error

@@ -25,6 +25,7 @@ from kubestow.clock import Clock
 from kubestow.errors import ApiError
 from kubestow.logs import fail
 from kubestow.service.serving.expiring_cache import ExpiringCache
+from kubestow.service.serving.review_limit import ReviewLimit
 
 log = logging.getLogger(__name__)
 
@@ -99,13 +100,14 @@ class Authenticator:
         self._token_ttl_s = token_ttl_s
         self._reviewed = ExpiringCache[bytes, User | None](clock)
         self._refused = ExpiringCache[bytes, bool](clock)
+        self._limit = ReviewLimit(clock)
         self._key = secrets.token_bytes(32)
         self.trust = trust or TrustSettings()
 
     async def identify(self, headers: Headers, certificate: bytes | None) -> User:
         """The user of a request; `certificate` is that of the client, as DER.
 
-        Raises UnauthorizedError for an invalid token.
+        Raises UnauthorizedError for an invalid token, TooManyReviewsError if it cannot be reviewed.
         """
         if certificate is not None:
             user = self._by_certificate(headers, x509.load_der_x509_certificate(certificate))
@@ -138,11 +140,13 @@ class Authenticator:
         key = hmac.digest(self._key, token.encode(), "sha256")
         user = self._reviewed.get(key)
         if user is None and self._refused.get(key) is None:
-            user = await self._review(token, reviewer)
+            with self._limit.reviewing(key):
+                user = await self._review(token, reviewer)
             if user is None:
                 self._refused.put(key, True, ttl_s=self._token_ttl_s)
             else:
                 self._reviewed.put(key, user, ttl_s=self._token_ttl_s)
+                self._limit.accepted(key)
         if user is None:
             raise UnauthorizedError
         return user

@@ -10,6 +10,7 @@ from kubestow.errors import ApiError
 from kubestow.logs import fail
 from kubestow.service.serving.authentication import Reviewer, User
 from kubestow.service.serving.expiring_cache import ExpiringCache
+from kubestow.service.serving.review_limit import ReviewLimit
 
 log = logging.getLogger(__name__)
 
@@ -36,12 +37,14 @@ class Authorizer:
         self._allow_ttl_s = allow_ttl_s
         self._deny_ttl_s = deny_ttl_s
         self._decided = ExpiringCache[tuple[User, str, str], bool](clock)
+        self._limit = ReviewLimit(clock)
 
     def is_open(self, path: str) -> bool:
         """Whether every user may read this path; an open path does not include its sub-paths."""
         return path in self._open_paths or path.startswith(self._open_prefixes)
 
     async def allows(self, user: User, path: str, method: str) -> bool:
+        """Raises TooManyReviewsError if it cannot be reviewed."""
         if MASTERS in user.groups or self.is_open(path):
             return True
         if self._reviewer is None:
@@ -49,9 +52,12 @@ class Authorizer:
         key = (user, path, method)
         is_allowed = self._decided.get(key)
         if is_allowed is None:
-            is_allowed = await self._review(user, path, method.lower(), self._reviewer)
+            with self._limit.reviewing(key):
+                is_allowed = await self._review(user, path, method.lower(), self._reviewer)
             if is_allowed is None:
                 return False
+            if is_allowed:
+                self._limit.accepted(key)
             ttl_s = self._allow_ttl_s if is_allowed else self._deny_ttl_s
             self._decided.put(key, is_allowed, ttl_s=ttl_s)
         return is_allowed

@@ -28,6 +28,8 @@ from kubestow.web.suggest import no_suggestions
 SESSION: Final = f"{PREFIX}session"
 COOKIE: Final = "kubestow-page"
 TOKEN_BYTES_MAX: Final = 16_384
+# A form comes in one piece; it is read before it is known whose it is.
+FORM_S: Final = 5.0
 # After this time a browser connects again, so that rights that were withdrawn end the stream.
 STREAM_S_MAX: Final = 300.0
 _AUTHORIZATION: Final = "Authorization"
@@ -104,7 +106,7 @@ class PageSite:
         if request.headers.get("Origin", _origin(request)) != _origin(request):
             return error_answer(403, "a page of another site must not sign in")
         try:
-            body = await read_body(request, bytes_max=TOKEN_BYTES_MAX)
+            body = await read_body(request, bytes_max=TOKEN_BYTES_MAX, limit_s=FORM_S)
         except TimeoutError:
             return error_answer(408, "the form did not arrive in time")
         if body is None:

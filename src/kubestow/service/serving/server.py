@@ -27,7 +27,9 @@ class HttpsServer:
         on_refused: Callable[[], None],
     ) -> None:
         self.address: Final = address_text(bound)
-        self._port = HttpPort(application.handle, bound, tls=tls, on_refused=on_refused)
+        self._port = HttpPort(
+            application.handle, bound, tls=tls, cancels_handlers=True, on_refused=on_refused
+        )
 
     def start(self) -> None:
         self._port.start()
