@@ -2,14 +2,19 @@
 
 A client can hold a connection without using it: by silence, by a handshake it does not finish, by
 half a request, by a body that never ends, by an answer that takes long. Each of these has a time
-limit, and all connections together have a limit.
+limit, and the connections in each of these states have a limit.
 
-    accepted ──► handshake ──► waiting for a request ◄──► request in progress ──► kept
-    HANDSHAKE_S  HANDSHAKE_S    HEADER_S                  BODY_S for its body
+    accepted ──first byte──► handshake ──► waiting for a request ◄──► request in progress ──► kept
+    HANDSHAKE_S              HANDSHAKE_S   HEADER_S                   BODY_S for its body
+    ACCEPTED_MAX             CONNECTIONS_MAX
 
 At the limit a new connection takes the place of the oldest one, so clients that hold connections
 cannot keep probes out. A connection is kept from that while it has a request of a client that has
 shown credentials (`keep`); most connections can be kept, and never all of them.
+
+A connection that was only accepted costs its socket; a handshake takes CPU time and 256 KiB. So
+only some are begun in a round, newest first: clients that open connections faster than that delay
+each other, and a new client is served in the next round.
 
 Bodies are read by handlers that ask for them, and by nothing else: a body that is packed is
 refused, since unpacking takes a thousand times as long as sending it, and the connection of a body
@@ -42,9 +47,12 @@ KEPT_SHARE: Final = 7 / 8
 # The system lowers it to its own limit. While a queue of this length is not full, no client has to
 # send its first packet a second time, which it does after a second.
 BACKLOG: Final = 4096
-# Connections that are accepted in one turn of the loop. A probe needs some turns until its answer;
-# in these fewer connections must come than make it the oldest one.
-ACCEPTED_PER_TURN: Final = 32
+# Connections of which nothing was read yet.
+ACCEPTED_MAX: Final = 4096
+ACCEPTED_PER_TURN: Final = 256
+# So many connections are begun in a round, and rounds are at least this far apart.
+BEGUN_PER_ROUND: Final = 8
+ROUND_S: Final = 0.02
 # How long the end of a TLS connection may wait for the client's.
 TLS_END_S: Final = 5.0
 # How long no connection is accepted when the process has no file descriptor left.
@@ -90,13 +98,19 @@ class HttpPort:
         self._server = _Server(
             self._answer,
             self._ended,
-            handler_cancellation=cancels_handlers,
+            cancels_handlers=cancels_handlers,
             access_log=None,
             keepalive_timeout=HEADER_S,
             logger=_library_log(),
             auto_decompress=False,
             lingering_time=0,
         )
+        # Connections of which nothing was read yet, oldest first; and those of them that have sent
+        # something, newest last.
+        self._accepted: dict[_Connection, None] = {}
+        self._ready: dict[_Connection, None] = {}
+        self._round: asyncio.TimerHandle | None = None
+        self._left_count = BEGUN_PER_ROUND
         # Connections that make way for others, oldest first.
         self._open: dict[_Connection, None] = {}
         self._kept: set[_Connection] = set()
@@ -107,7 +121,7 @@ class HttpPort:
 
     @property
     def connection_count(self) -> int:
-        return len(self._open) + len(self._kept)
+        return len(self._accepted) + len(self._open) + len(self._kept)
 
     def start(self) -> None:
         self._bound.setblocking(False)
@@ -124,10 +138,11 @@ class HttpPort:
     async def stop_listening(self) -> None:
         if self._bound.fileno() != -1:
             asyncio.get_running_loop().remove_reader(self._bound)
-        if self._pause is not None:
-            self._pause.cancel()
+        for timer in (self._pause, self._round):
+            if timer is not None:
+                timer.cancel()
         begun = [one.begun for one in self._open if one.begun is not None]
-        for connection in [*self._open]:
+        for connection in [*self._accepted, *self._open]:
             if connection.handler is None or not connection.handler.connected:
                 self._cut_off(connection)
         await asyncio.gather(*begun, return_exceptions=True)
@@ -155,32 +170,56 @@ class HttpPort:
                 self._pause = loop.call_later(PAUSE_S, self._accept_more)
                 return
             accepted.setblocking(False)
-            self._admit(accepted)
+            self._admit(_Connection(accepted))
 
-    def _admit(self, accepted: socket.socket) -> None:
-        if self.connection_count >= self._connections_max:
-            self._count_refused()
-            self._cut_off(next(iter(self._open)))
-        # Nothing is made for a connection before its first byte: TLS takes 256 KiB for each.
+    def _admit(self, connection: "_Connection") -> None:
+        if len(self._accepted) >= ACCEPTED_MAX:
+            self._displace(self._accepted)
+        self._accepted[connection] = None
         loop = asyncio.get_running_loop()
         limit_s = HEADER_S if self._tls is None else HANDSHAKE_S
-        connection = _Connection(accepted)
-        self._open[connection] = None
         connection.timer = loop.call_later(limit_s, self._cut_off, connection)
-        loop.add_reader(accepted, self._begin, connection)
+        loop.add_reader(connection.accepted, self._is_ready, connection)
+
+    def _is_ready(self, connection: "_Connection") -> None:
+        asyncio.get_running_loop().remove_reader(connection.accepted)
+        self._ready[connection] = None
+        self._begin_some()
+
+    def _begin_some(self) -> None:
+        while self._ready and self._left_count:
+            self._left_count -= 1
+            self._begin(self._ready.popitem()[0])
+        if self._round is None:
+            loop = asyncio.get_running_loop()
+            self._round = loop.call_later(ROUND_S, self._begin_round)
+
+    def _begin_round(self) -> None:
+        self._round = None
+        self._left_count = BEGUN_PER_ROUND
+        if self._ready:
+            self._begin_some()
 
     def _begin(self, connection: "_Connection") -> None:
-        self._end_silence(connection)
+        if _has_left(connection.accepted):
+            self._cut_off(connection)
+            return
+        self._forget_accepted(connection)
+        if len(self._open) + len(self._kept) >= self._connections_max:
+            self._displace(self._open)
+        self._open[connection] = None
         connection.handler = handler = self._server()
         self._by_handler[handler] = connection
         connection.begun = asyncio.create_task(self._connect(connection, handler))
         connection.begun.add_done_callback(lambda _: self._begun(connection, handler))
 
-    def _end_silence(self, connection: "_Connection") -> None:
+    def _forget_accepted(self, connection: "_Connection") -> None:
+        del self._accepted[connection]
+        self._ready.pop(connection, None)
+        asyncio.get_running_loop().remove_reader(connection.accepted)
         if connection.timer is not None:
             connection.timer.cancel()
             connection.timer = None
-            asyncio.get_running_loop().remove_reader(connection.accepted)
 
     async def _connect(self, connection: "_Connection", handler: web.RequestHandler) -> None:
         connection.is_passed_on = True
@@ -211,21 +250,23 @@ class HttpPort:
             self._open.pop(connection, None)
             self._kept.discard(connection)
 
-    def _count_refused(self) -> None:
+    def _displace(self, connections: "dict[_Connection, None]") -> None:
+        """Close the oldest of these, of which there are as many as there may be."""
         if not self.refused_count:
-            log.warning("all %d connections of a port are in use", self._connections_max)
+            log.warning("all %d connections of a port are in use", len(connections))
         self.refused_count += 1
         if self._on_refused is not None:
             self._on_refused()
+        self._cut_off(next(iter(connections)))
 
     def _cut_off(self, connection: "_Connection") -> None:
         """End a connection at once: the end of a TLS connection would wait for the client."""
-        self._open.pop(connection, None)
         handler = connection.handler
         if handler is None:
-            self._end_silence(connection)
+            self._forget_accepted(connection)
             connection.accepted.close()
             return
+        self._open.pop(connection, None)
         if connection.begun is not None:
             connection.begun.cancel()
         transport = self._server.transports.get(handler)
@@ -272,15 +313,32 @@ class _Connection:
         self.is_passed_on = False
 
 
+class _Handler(web.RequestHandler):
+    __slots__ = ()
+
+    def eof_received(self) -> None:
+        # The client reads nothing more: further requests that it has sent are not answered.
+        self.close()
+
+
 class _Server(web.Server):
     """Makes the handlers of connections, and has the transport of each."""
 
     def __init__(
-        self, handle: Handler, on_end: Callable[[web.RequestHandler], None], **options: Any
+        self,
+        handle: Handler,
+        on_end: Callable[[web.RequestHandler], None],
+        *,
+        cancels_handlers: bool,
+        **options: Any,
     ) -> None:
-        super().__init__(handle, **options)
+        super().__init__(handle, handler_cancellation=cancels_handlers)
         self._on_end = on_end
+        self._options = options
         self.transports: dict[web.RequestHandler, asyncio.Transport] = {}
+
+    def __call__(self) -> web.RequestHandler:
+        return _Handler(self, loop=asyncio.get_running_loop(), **self._options)
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
@@ -292,6 +350,16 @@ class _Server(web.Server):
         super().connection_lost(handler, exc)
         self.transports.pop(handler, None)
         self._on_end(handler)
+
+
+def _has_left(accepted: socket.socket) -> bool:
+    """Whether the client of a connection that can be read has closed it."""
+    try:
+        return not accepted.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 def keep(request: web.BaseRequest) -> None:

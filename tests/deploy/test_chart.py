@@ -122,6 +122,17 @@ def test_replicas_and_budget(helm: Helm) -> None:
     assert not [one for one in without if one["kind"] == "PodDisruptionBudget"]
 
 
+def test_who_may_reach_the_port(helm: Helm) -> None:
+    def rules(*flags: str) -> Any:
+        return the("NetworkPolicy", helm.template(*flags))["spec"]["ingress"]
+
+    block = rules("--set=networkPolicy.from[0].ipBlock.cidr=10.0.0.0/8")
+    assert [rule["from"] for rule in block] == [[{"ipBlock": {"cidr": "10.0.0.0/8"}}]]
+    assert rules("--set-json=networkPolicy.from=[]") == []
+    without = helm.template("--set=networkPolicy.enabled=false")
+    assert not [one for one in without if one["kind"] == "NetworkPolicy"]
+
+
 def test_a_prometheus_can_select_by_label(helm: Helm) -> None:
     made = helm.template(*MONITORED, "--set=monitoring.labels.release=prometheus")
     for kind in ("ServiceMonitor", "PrometheusRule"):
@@ -135,6 +146,7 @@ def test_a_prometheus_can_select_by_label(helm: Helm) -> None:
         pytest.param("replica=2", "replica", id="unknown"),
         pytest.param("image.digest=latest", "digest", id="digest"),
         pytest.param("extraArgs={v}", "extraArgs", id="argument"),
+        pytest.param("networkPolicy.from[0].pods=x", "pods", id="peer"),
         pytest.param("plugins.rules=x", "invalid propertyName 'rules'", id="no-module"),
         pytest.param(
             "config.leaderElection.leaderElect=false", "set replicas to 1", id="no-election"

@@ -84,10 +84,47 @@ def test_the_deployment_runs_what_is_configured() -> None:
     mounted = container["volumeMounts"][0]["mountPath"]
     assert f"--config={mounted}/config.yaml" in container["args"]
     assert pod["serviceAccountName"] == the("ServiceAccount")["metadata"]["name"]
-    assert container["startupProbe"]["httpGet"]["path"] == "/livez"
-    assert container["livenessProbe"]["httpGet"]["path"] == "/livez"
-    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+# As kubeadm v1.36 sets them for kube-scheduler: delay, period, time limit, failures.
+PROBES = {
+    "startupProbe": ("/livez", 10, 10, 15, 24),
+    "livenessProbe": ("/livez", 10, 10, 15, 8),
+    "readinessProbe": ("/readyz", 0, 1, 15, 3),
+}
+
+
+@pytest.mark.parametrize("manifest", ["base/deployment.yaml", "static-pod/kube-scheduler.yaml"])
+def test_probes_have_the_times_of_kubeadm(manifest: str) -> None:
+    document = yaml.safe_load((DEPLOY / manifest).read_text())
+    pod = document["spec"].get("template", document)["spec"]
+    (container,) = pod["containers"]
+    for name, expected in PROBES.items():
+        probe = container[name]
+        times = ("periodSeconds", "timeoutSeconds", "failureThreshold")
+        found = (
+            probe["httpGet"]["path"],
+            probe.get("initialDelaySeconds", 0),
+            *(probe[time] for time in times),
+        )
+        assert found == expected, name
+
+
+def test_the_port_is_open_to_prometheus_only() -> None:
+    policy = the("NetworkPolicy")["spec"]
+    labels = the("Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert policy["podSelector"]["matchLabels"] == labels
+    assert policy["policyTypes"] == ["Ingress"]
+    (rule,) = policy["ingress"]
+    # A rule without peers, and a peer without a selector, would allow all.
+    (peer,) = rule["from"]
+    assert peer == {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}
+    }
+    (port,) = rule["ports"]
+    (container,) = the("Deployment")["spec"]["template"]["spec"]["containers"]
+    assert port["port"] in [one["name"] for one in container["ports"]]
 
 
 def test_nothing_is_allowed_beyond_what_a_scheduler_needs() -> None:

@@ -15,6 +15,8 @@ log = logging.getLogger(__name__)
 
 # How long open requests may take when the process ends.
 SHUTDOWN_S: Final = 5.0
+# Each takes up to 300 KiB, whoever the client is.
+CONNECTIONS_MAX: Final = 256
 
 
 class HttpsServer:
@@ -28,7 +30,12 @@ class HttpsServer:
     ) -> None:
         self.address: Final = address_text(bound)
         self._port = HttpPort(
-            application.handle, bound, tls=tls, cancels_handlers=True, on_refused=on_refused
+            application.handle,
+            bound,
+            tls=tls,
+            cancels_handlers=True,
+            on_refused=on_refused,
+            connections_max=CONNECTIONS_MAX,
         )
 
     def start(self) -> None:
