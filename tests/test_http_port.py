@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+import tracemalloc
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
 from typing import Any
@@ -14,11 +15,12 @@ from kubestow import http_port
 from kubestow.clock import SystemClock
 from kubestow.cluster.self_signed import self_signed
 from kubestow.http_port import (
-    BEGUN_PER_ROUND,
+    BEGUN_PER_TURN,
     BODY_S,
     CIPHERS,
     HEADER_S,
-    ROUND_S,
+    PIPELINED_MAX,
+    TLS_BUFFER_BYTES,
     HttpPort,
     keep,
     read_body,
@@ -159,8 +161,7 @@ def test_three_hundred_half_headers_are_closed_after_the_time_limit() -> None:
         async with Port() as port:
             clients = [await port.connect(HALF) for _ in range(300)]
             await wait_until(lambda: port.port.connection_count == 300)
-            for _ in range(300 // BEGUN_PER_ROUND + 1):
-                await loop.pass_time(ROUND_S)
+            await turns(300 // BEGUN_PER_TURN * 2)
             await loop.pass_time(HEADER_S - 5)
             assert port.port.connection_count == 300
             await loop.pass_time(6)
@@ -279,18 +280,23 @@ def test_a_burst_beyond_the_limit_leaves_as_many_as_there_may_be() -> None:
     run(work)
 
 
-def test_of_many_connections_the_newest_is_begun_first() -> None:
-    async def work(loop: ShiftedLoop) -> None:
-        async with Port() as port:
-            clients = [await port.connect() for _ in range(200)]
-            await wait_until(lambda: port.port.connection_count == 200)
-            for client in clients:
-                client.writer.write(HALF)
-            probe = await port.connect(WHOLE)
-            await loop.pass_time(ROUND_S)
-            await loop.pass_time(ROUND_S)
-            assert await probe.status() == 200
-            assert port.port.refused_count == 0
+def test_a_half_handshake_takes_little_memory() -> None:
+    count = 40
+
+    async def work(_: ShiftedLoop) -> None:
+        async with Port(tls=server_context()) as port:
+            await (await port.connect(b"\x16")).writer.drain()
+            await turns()
+            tracemalloc.start()
+            try:
+                for _each in range(count):
+                    await port.connect(b"\x16")
+                await wait_until(lambda: port.port.connection_count == count + 1)
+                await turns(100)
+                size, _peak = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            assert size < count * 2 * TLS_BUFFER_BYTES
 
     run(work)
 
@@ -384,6 +390,17 @@ def test_a_small_body_that_is_there_keeps_the_connection() -> None:
         async with Port() as port:
             client = await port.connect(request("/unread", "Content-Length: 3") + b"abc" + WHOLE)
             assert [await client.status(), await client.status()] == [200, 200]
+
+    run(work)
+
+
+def test_a_client_that_does_not_wait_for_answers_is_closed() -> None:
+    async def work(_: ShiftedLoop) -> None:
+        async with Port() as port:
+            few = await port.connect(WHOLE * PIPELINED_MAX)
+            assert [await few.status() for _ in range(PIPELINED_MAX)] == [200] * PIPELINED_MAX
+            many = await port.connect(WHOLE * 1000)
+            assert [await many.status(), await many.status()] == [200, 0]
 
     run(work)
 

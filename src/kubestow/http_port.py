@@ -12,9 +12,9 @@ At the limit a new connection takes the place of the oldest one, so clients that
 cannot keep probes out. A connection is kept from that while it has a request of a client that has
 shown credentials (`keep`); most connections can be kept, and never all of them.
 
-A connection that was only accepted costs its socket; a handshake takes CPU time and 256 KiB. So
-only some are begun in a round, newest first: clients that open connections faster than that delay
-each other, and a new client is served in the next round.
+A connection that was only accepted costs its socket; a handshake takes half a millisecond of CPU
+time and some 100 KiB. So nothing is made before the first byte, and only some connections are begun
+in each turn of the loop, so that a burst of them does not delay those that are in use.
 
 Bodies are read by handlers that ask for them, and by nothing else: a body that is packed is
 refused, since unpacking takes a thousand times as long as sending it, and the connection of a body
@@ -27,7 +27,9 @@ import asyncio
 import logging
 import socket
 import ssl
+from asyncio import sslproto
 from collections.abc import Awaitable, Callable
+from itertools import islice
 from typing import Any, Final
 
 from aiohttp import web
@@ -50,9 +52,15 @@ BACKLOG: Final = 4096
 # Connections of which nothing was read yet.
 ACCEPTED_MAX: Final = 4096
 ACCEPTED_PER_TURN: Final = 256
-# So many connections are begun in a round, and rounds are at least this far apart.
-BEGUN_PER_ROUND: Final = 8
-ROUND_S: Final = 0.02
+# Connections that are begun in one turn of the loop. A probe needs some turns until its answer; in
+# these fewer connections must be begun than make it the oldest one.
+BEGUN_PER_TURN: Final = 16
+# What is read from a TLS connection at a time. Each has a buffer of this size from its begin on;
+# by default it takes 256 KiB.
+TLS_BUFFER_BYTES: Final = 64 * 1024
+setattr(sslproto.SSLProtocol, "max_size", TLS_BUFFER_BYTES)  # noqa: B010 - not in its type
+# Requests that a client may send before the answer to an earlier one; few send any.
+PIPELINED_MAX: Final = 8
 # How long the end of a TLS connection may wait for the client's.
 TLS_END_S: Final = 5.0
 # How long no connection is accepted when the process has no file descriptor left.
@@ -106,11 +114,10 @@ class HttpPort:
             lingering_time=0,
         )
         # Connections of which nothing was read yet, oldest first; and those of them that have sent
-        # something, newest last.
+        # something, in this order.
         self._accepted: dict[_Connection, None] = {}
         self._ready: dict[_Connection, None] = {}
-        self._round: asyncio.TimerHandle | None = None
-        self._left_count = BEGUN_PER_ROUND
+        self._turn: asyncio.Handle | None = None
         # Connections that make way for others, oldest first.
         self._open: dict[_Connection, None] = {}
         self._kept: set[_Connection] = set()
@@ -138,7 +145,7 @@ class HttpPort:
     async def stop_listening(self) -> None:
         if self._bound.fileno() != -1:
             asyncio.get_running_loop().remove_reader(self._bound)
-        for timer in (self._pause, self._round):
+        for timer in (self._pause, self._turn):
             if timer is not None:
                 timer.cancel()
         begun = [one.begun for one in self._open if one.begun is not None]
@@ -184,21 +191,15 @@ class HttpPort:
     def _is_ready(self, connection: "_Connection") -> None:
         asyncio.get_running_loop().remove_reader(connection.accepted)
         self._ready[connection] = None
-        self._begin_some()
+        if self._turn is None:
+            self._turn = asyncio.get_running_loop().call_soon(self._begin_some)
 
     def _begin_some(self) -> None:
-        while self._ready and self._left_count:
-            self._left_count -= 1
-            self._begin(self._ready.popitem()[0])
-        if self._round is None:
-            loop = asyncio.get_running_loop()
-            self._round = loop.call_later(ROUND_S, self._begin_round)
-
-    def _begin_round(self) -> None:
-        self._round = None
-        self._left_count = BEGUN_PER_ROUND
+        for connection in [*islice(self._ready, BEGUN_PER_TURN)]:
+            self._begin(connection)
+        self._turn = None
         if self._ready:
-            self._begin_some()
+            self._turn = asyncio.get_running_loop().call_soon(self._begin_some)
 
     def _begin(self, connection: "_Connection") -> None:
         if _has_left(connection.accepted):
@@ -315,6 +316,13 @@ class _Connection:
 
 class _Handler(web.RequestHandler):
     __slots__ = ()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if len(self._messages) > PIPELINED_MAX:
+            # Closed after the next answer. Without this thousands that were sent in one piece are
+            # answered, also if the client has left.
+            self.close()
 
     def eof_received(self) -> None:
         # The client reads nothing more: further requests that it has sent are not answered.

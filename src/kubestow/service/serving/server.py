@@ -15,8 +15,9 @@ log = logging.getLogger(__name__)
 
 # How long open requests may take when the process ends.
 SHUTDOWN_S: Final = 5.0
-# Each takes up to 300 KiB, whoever the client is.
-CONNECTIONS_MAX: Final = 256
+# Each takes some 100 KiB. As many as clients without credentials hold are no burden; where they
+# have to make way for each other, each costs a handshake again.
+CONNECTIONS_MAX: Final = 2048
 
 
 class HttpsServer:
