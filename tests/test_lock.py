@@ -74,3 +74,10 @@ def test_what_pyproject_asks_for_is_pinned() -> None:
     assert {normalised(need) for need in runtime} <= pins("runtime").keys()
     assert {normalised(need) for need in (*tools, *build)} <= pins("dev").keys()
     assert {normalised(need) for need in build} <= pins("build").keys()
+
+
+def test_the_http_server_is_one_that_limits_what_it_keeps() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (wanted,) = (need for need in settings["project"]["dependencies"] if "aiohttp" in need)
+    assert wanted == "aiohttp>=3.14.1"
+    assert tuple(map(int, pins("runtime")["aiohttp"].split("."))) >= (3, 14, 1)

@@ -1,6 +1,7 @@
 """The page of a demo from the outside: a loopback port, its token, and what it answers."""
 
 import asyncio
+import gzip
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -227,6 +228,19 @@ def test_only_the_page_itself_may_ask(headers: dict[str, str], status: int):
         async with site() as page:
             assert (await page.ask("/page/state", **headers)).status == status
             assert (await page.act("echo", b"{}", **headers)).status == status
+
+    run(main)
+
+
+@pytest.mark.parametrize("token", [None, ""])
+def test_a_packed_body_is_refused_before_anything_else(token: str | None):
+    async def main() -> None:
+        async with site() as page:
+            body = gzip.compress(b"{}")
+            for path in ("/page/actions/echo", "/page/state", "/"):
+                headers = {"Content_Type": "application/json", "Content_Encoding": "gzip"}
+                answer = await page.ask(path, method="POST", token=token, data=body, **headers)
+                assert answer.status == 415
 
     run(main)
 

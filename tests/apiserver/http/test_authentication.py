@@ -1,6 +1,7 @@
 """Authentication: tokens, reviews, and a certificate that clients can check."""
 
 import asyncio
+import gzip
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -168,3 +169,45 @@ def test_a_certificate_is_valid_for_as_long_as_asked(tmp_path: Path):
     assert ssl.cert_time_to_seconds(found["notAfter"]) == now_s + 365 * 24 * 3600
     assert ssl.cert_time_to_seconds(found["notBefore"]) <= now_s
     assert found["subjectAltName"] == (("DNS", "a.example"),)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1", 200),
+        ("127.0.0.1:1", 200),
+        ("localhost:6443", 200),
+        ("[::1]:6443", 200),
+        ("evil.example", 421),
+        ("evil.example:80", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("localhost:x", 421),
+        ("", 421),
+    ],
+)
+@pytest.mark.parametrize("token", ["", "secret"])
+def test_on_a_loopback_address_the_host_has_to_be_one(
+    serve: Serve, host: str, status: int, token: str
+):
+    headers = {"Host": host, "Authorization": f"Bearer {token}"}
+
+    async def work(client: Any) -> None:
+        reply = await client.call("GET", "/api/v1/namespaces", headers=headers)
+        assert reply.status == status
+
+    serve(work, token=token)
+
+
+def test_a_packed_body_is_refused_before_anything_else(serve: Serve):
+    async def work(client: Any) -> None:
+        body = gzip.compress(b'{"metadata": {"name": "a"}}')
+        headers = {"Content-Encoding": "gzip"}
+        for path in ("/api/v1/namespaces", "/healthz", "/nowhere"):
+            assert (await client.call("POST", path, body, headers=headers)).status == 415
+        reply = await client.call("GET", "/api/v1/namespaces/a", headers=AUTHORIZED)
+        assert reply.status == 404
+
+    serve(work, token="secret")
+
+
+AUTHORIZED = {"Authorization": "Bearer secret"}

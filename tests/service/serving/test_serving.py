@@ -1,6 +1,7 @@
 """The HTTPS port from the outside: TLS, access and answers (spec 09 §7)."""
 
 import asyncio
+import gzip
 import io
 import json
 import ssl
@@ -29,7 +30,9 @@ from kubestow.explain.running import RunningPod
 from kubestow.service.connections import Connections
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import SchedulerOptions, parse_options
+from kubestow.service.serving.application import peer_certificate
 from kubestow.service.serving.certificates import cipher_names
+from kubestow.service.serving.review_limit import REVIEWS_MAX
 from kubestow.service.serving.server import bind_socket
 from kubestow.service.serving.serving import Serving
 from kubestow.testing import ManualClock, make_node, make_pod
@@ -214,6 +217,68 @@ def test_pages() -> None:
     run(main)
 
 
+@pytest.mark.parametrize("token", ["", TOKEN])
+@pytest.mark.parametrize("path", ["/healthz", "/metrics", "/debug/flags/v", "/page/session"])
+def test_a_packed_body_is_refused_before_anything_else(path: str, token: str) -> None:
+    async def main() -> None:
+        async with Site() as site:
+            headers = {"Content-Encoding": "gzip"}
+            body = gzip.compress(b"5")
+            answer = await site.ask(path, token=token, method="PUT", data=body, **headers)
+            assert answer[0] == 415
+            assert site.process.verbosity == 0
+
+    run(main)
+
+
+class SilentReviewer(Reviewer):
+    """Answers no review."""
+
+    async def create_document(self, path: str, document: JsonObject) -> JsonObject:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def test_requests_wait_for_a_limited_number_of_reviews_and_probes_for_none() -> None:
+    async def main() -> None:
+        async with Site(reviewer=SilentReviewer()) as site:
+            unknown = [
+                asyncio.create_task(site.ask("/metrics", token=f"unknown-{number}"))
+                for number in range(REVIEWS_MAX + 4)
+            ]
+            done, waiting = await asyncio.wait(unknown, timeout=1)
+            while len(done) < 4:
+                done, waiting = await asyncio.wait(unknown, timeout=1)
+            assert [task.result()[0] for task in done] == [429] * 4
+            assert (await site.ask("/livez", token=""))[0] == 200
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+
+    run(main)
+
+
+class LostTls:
+    """TLS of a client that has left."""
+
+    def getpeercert(self, binary: bool) -> bytes:
+        raise ValueError("handshake not done yet")
+
+
+class LostRequest:
+    def __init__(self) -> None:
+        self.transport = self
+
+    def get_extra_info(self, name: str) -> LostTls:
+        return LostTls()
+
+
+def test_a_client_that_leaves_before_its_certificate_is_read_is_gone() -> None:
+    request: Any = LostRequest()
+    with pytest.raises(ConnectionResetError):
+        peer_certificate(request)
+
+
 def test_the_last_attempt_of_a_pod_is_explained() -> None:
     async def main() -> None:
         async with Site() as site:
@@ -343,6 +408,9 @@ def test_refused_connections_are_counted(monkeypatch: pytest.MonkeyPatch) -> Non
             monkeypatch.setattr(server._port, "_connections_max", 1)
             host, _, port = site.serving.address.rpartition(":")
             _, silent = await asyncio.open_connection(host, int(port))
+            silent.write(b"\x16")  # the first byte of a handshake
+            while not server._port._open:
+                await asyncio.sleep(0)
             _, _, text = await site.ask("/metrics")
             silent.close()
             assert "\nkubestow_serving_connections_refused_total 1\n" in text

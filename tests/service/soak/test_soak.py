@@ -1,10 +1,14 @@
 """A soak in virtual time: the same parts as in real time, with another clock."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from kubestow import collector
+from kubestow.apiserver.http.server import ApiServer
+from kubestow.clock import SystemClock
+from kubestow.service.soak import soak
 from kubestow.service.soak.report import SoakReport
 from kubestow.service.soak.soak import Soak
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
@@ -22,6 +26,26 @@ def soaked(seconds: float) -> SoakReport:
         return await Soak(clock, nodes=8, pods_per_s=20, over_http=False).run(seconds)
 
     return run_in_virtual_time(main())
+
+
+@pytest.mark.slow
+def test_the_servers_of_a_soak_need_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens: list[str] = []
+
+    class Server(ApiServer):
+        def __init__(self, *parts: Any, token: str = "") -> None:
+            super().__init__(*parts, token=token)
+            tokens.append(token)
+
+    monkeypatch.setattr(soak, "ApiServer", Server)
+
+    async def main() -> SoakReport:
+        return await Soak(SystemClock(), nodes=4, pods_per_s=20, over_http=True).run(2)
+
+    report = asyncio.run(main())
+    assert report.bound > 0
+    assert len(tokens) == 2
+    assert min(map(len, tokens)) >= 24
 
 
 @pytest.mark.slow

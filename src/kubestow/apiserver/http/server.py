@@ -1,9 +1,12 @@
 """The HTTP server of the embedded API server: sockets, TLS, tokens, dispatch of requests.
 
-    request ── token? ──┬─ /healthz, /version, …    plain answers
-                        ├─ /api, /apis, /openapi    discovery
-                        ├─ …/pods?watch=true        a stream
-                        └─ …/pods/web-1/binding     a verb on an object
+    request ── host? token? ──┬─ /healthz, /version, …    plain answers
+                              ├─ /api, /apis, /openapi    discovery
+                              ├─ …/pods?watch=true        a stream
+                              └─ …/pods/web-1/binding     a verb on an object
+
+On a loopback address the Host of a request has to be one, too: with a name that an attacker's DNS
+server points there, any site that is open in a browser could send requests as to itself.
 
 A request is read whole, then answered by one plain function call on the store: no request ever sees
 another one's partial writes. Only watches stay open.
@@ -75,6 +78,7 @@ class ApiServer:
         self._subresources = Subresources(cluster, clock, self._verbs, self._authentication)
         self._streams = WatchStreams(cluster, clock)
         self._port: HttpPort | None = None
+        self._is_loopback = False
         self._bookmarks: asyncio.Task[None] | None = None
 
     async def start(
@@ -84,6 +88,7 @@ class ApiServer:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         bound = socket.create_server((host, port), family=family, backlog=BACKLOG)
         address: tuple[str, int] = bound.getsockname()[:2]
+        self._is_loopback = host in _LOOPBACK
         self._port = HttpPort(self._handle, bound, tls=tls, cancels_handlers=True)
         self._port.start()
         self._bookmarks = asyncio.create_task(self._send_bookmarks())
@@ -108,6 +113,8 @@ class ApiServer:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = parse_path(request.path)
         try:
+            if self._is_loopback and not _names_loopback(request.headers.get("Host", "")):
+                raise ApiError("this is another host", code=421, reason="MisdirectedRequest")
             query = Query(request.query)
             is_list = path is not None and request.method == "GET" and not path.name
             is_watch = is_list and query.flag("watch")
@@ -244,6 +251,15 @@ class ApiServer:
         except ConnectionError:
             logger.debug("a client closed its watch of %s", path.plural)
         return response
+
+
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "::1", "[::1]")
+
+
+def _names_loopback(host: str) -> bool:
+    """Whether a Host header, with or without a port, is a name of this machine for itself."""
+    name, _, port = host.rpartition(":")
+    return host in _LOOPBACK or (port.isdecimal() and name in _LOOPBACK)
 
 
 _NO_CACHE: Final[Mapping[str, str]] = {"Cache-Control": "no-cache, private"}

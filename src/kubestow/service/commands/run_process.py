@@ -3,8 +3,10 @@
 import asyncio
 import importlib
 import logging
+import resource
 import socket
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -23,6 +25,9 @@ from kubestow.service.signals import StopSignals
 
 log = logging.getLogger(__name__)
 
+# The limit of many systems is 1,024, for programs that use the old `select`.
+FILES_MAX: Final = 65_536
+
 
 def run_process(arguments: Sequence[str], *, program: str) -> int:
     """Run a scheduler until it is stopped; the exit code. ConfigError before anything runs."""
@@ -31,6 +36,7 @@ def run_process(arguments: Sequence[str], *, program: str) -> int:
         print(options.text)
         return 0
     verbosity = configure_logging(_log_settings(options.logging))
+    raise_file_limit()
     for line in options.flags.lines():
         log.log(logging.INFO - 1, "FLAG: --%s", line)
     try:
@@ -46,6 +52,18 @@ def run_process(arguments: Sequence[str], *, program: str) -> int:
         # A bug; the supervisor of the process restarts it.
         log.exception("command failed")
     return 1
+
+
+def raise_file_limit() -> None:
+    """Allow as many open files as the system does, as Go does at its start.
+
+    Clients of the port can hold more connections than the usual limit, and then no other could be
+    accepted.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES_MAX if hard == resource.RLIM_INFINITY else min(FILES_MAX, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def event_loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

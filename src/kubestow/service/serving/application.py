@@ -143,7 +143,7 @@ class Application:
         if self._page is not None and self._page.owns(path):
             return await self._show(request, self._page)
         try:
-            user = await self._authenticator.identify(request.headers, _peer_certificate(request))
+            user = await self._authenticator.identify(request.headers, peer_certificate(request))
         except UnauthorizedError:
             return _status(401, "Unauthorized", "Unauthorized")
         if not await self._authorizer.allows(user, path, method):
@@ -166,7 +166,7 @@ class Application:
         if path == SESSION:
             return await page.sign_in(request, self._may_see_page)
         try:
-            headers, certificate = page.headers_of(request), _peer_certificate(request)
+            headers, certificate = page.headers_of(request), peer_certificate(request)
             user = await self._authenticator.identify(headers, certificate)
         except UnauthorizedError:
             return page.form(request) or _status(401, "Unauthorized", "Unauthorized")
@@ -362,7 +362,7 @@ def _status(code: int, reason: str, message: str) -> web.StreamResponse:
     return _json(document, status=code)
 
 
-def _peer_certificate(request: web.BaseRequest) -> bytes | None:
+def peer_certificate(request: web.BaseRequest) -> bytes | None:
     """The client's certificate as DER; TLS has verified it."""
     transport = request.transport
     ssl_object = transport.get_extra_info("ssl_object") if transport is not None else None

@@ -8,13 +8,18 @@ Memory is that of the whole process, so growth of any part shows.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+import secrets
+import tempfile
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from kubestow import collector
+from kubestow.apiserver.http.kubeconfig import kubeconfig
+from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile
 from kubestow.apiserver.http.server import ApiServer
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
@@ -134,25 +139,28 @@ class Soak:
     async def _connections(
         self,
     ) -> AsyncGenerator[tuple[SchedulerOptions, Connections, ProcessMetrics], None]:
-        flags = ["--secure-port=0", "--kube-api-qps=-1"]
+        flags = ("--secure-port=0", "--kube-api-qps=-1")
         if not self._over_http:
             options = _parsed(flags)
             main, leases = MemoryClient(self._cluster), MemoryClient(self._leases)
             metrics = ProcessMetrics(options, self._clock, self._rng)
             yield options, Connections(main=main, events=main, election=leases), metrics
             return
-        server = ApiServer(self._cluster, self._clock)
-        lease_server = ApiServer(self._leases, self._clock)
+        # A token, since other programs of the machine, and sites in its browsers, reach the ports.
+        token = secrets.token_urlsafe(24)
+        server = ApiServer(self._cluster, self._clock, token=token)
+        lease_server = ApiServer(self._leases, self._clock, token=token)
         try:
-            options = _parsed([*flags, _master(await server.start())])
-            lease_options = _parsed(
-                [*flags, _master(await self._control.run(lease_server.start()))]
-            )
-            metrics = ProcessMetrics(options, self._clock, self._rng)
-            main, leases = (
-                connect(each, metrics.requests, self._clock, self._rng, post=self._loops.post)
-                for each in (options, lease_options)
-            )
+            ports = (await server.start(), await self._control.run(lease_server.start()))
+            with tempfile.TemporaryDirectory() as folder:
+                options, lease_options = (
+                    _parsed([*flags, _kubeconfig(Path(folder), port, token)]) for port in ports
+                )
+                metrics = ProcessMetrics(options, self._clock, self._rng)
+                main, leases = (
+                    connect(each, metrics.requests, self._clock, self._rng, post=self._loops.post)
+                    for each in (options, lease_options)
+                )
             yield (
                 options,
                 main._replace(election=leases.election, lease_events=leases.lease_events),
@@ -220,11 +228,14 @@ class Soak:
         )
 
 
-def _parsed(flags: list[str]) -> SchedulerOptions:
+def _parsed(flags: Sequence[str]) -> SchedulerOptions:
     options = parse_options(flags)
     assert isinstance(options, SchedulerOptions)
     return options
 
 
-def _master(port: int) -> str:
-    return f"--master=http://127.0.0.1:{port}"
+def _kubeconfig(folder: Path, port: int, token: str) -> str:
+    """Written for the user alone, and named by a flag."""
+    file = folder / f"kubeconfig-{port}"
+    KubeconfigFile(file).add(kubeconfig(url=f"http://127.0.0.1:{port}", token=token))
+    return f"--kubeconfig={file}"

@@ -38,7 +38,7 @@ class Probes:
 
     async def wait_ready(self) -> None:
         """Return when the scheduler is ready for the first time."""
-        while not await self._is_good("/readyz"):
+        while not await self._is_good("/readyz"):  # noqa: ASYNC110 - of another process
             await asyncio.sleep(PERIOD_S)
 
     def read(self) -> SeenProbes:
