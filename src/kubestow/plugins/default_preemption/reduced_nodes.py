@@ -210,10 +210,15 @@ class ReducedNodes(SnapshotNodes):
         raise _undeclared("has_required_anti_affinity")
 
     def tracked(
-        self, key: Hashable, depends: Depends, compute: Callable[[Nodes], npt.NDArray[Any]]
+        self,
+        key: Hashable,
+        depends: Depends,
+        compute: Callable[[Nodes], npt.NDArray[Any]],
+        *,
+        is_large: bool = False,
     ) -> npt.NDArray[Any]:
         if depends is Depends.NODE:
-            return super().tracked(key, depends, compute)
+            return super().tracked(key, depends, compute, is_large=is_large)
         raise _undeclared("tracked with Depends.PODS")
 
 
