@@ -2,7 +2,9 @@
 
 import pytest
 
-from kubestow.config.feature_gates import DEFAULT_GATES, GATES, FeatureGates, Stage, parse_gates
+from kubestow.config.feature_gates import DEFAULT_GATES, GATES, FeatureGates, parse_gates
+from kubestow.config.gate import Stage
+from kubestow.config.other_gates import OTHER_GATES
 from kubestow.errors import ConfigError
 
 
@@ -177,3 +179,27 @@ def test_a_gate_is_left_out_and_the_others_stay() -> None:
     assert gates.enabled("SchedulerAsyncPreemption")
     assert not without.enabled("SchedulerAsyncPreemption")
     assert without.enabled("GenericWorkload")
+
+
+def test_all_gates_of_the_release_are_known() -> None:
+    # As v1.36.4 lists them: 241 with AllAlpha and AllBeta, of which 149 can be changed.
+    assert not GATES.keys() & OTHER_GATES.keys()
+    known = {**GATES, **OTHER_GATES}
+    assert len(known) == 241
+    in_help = [gate for gate in known.values() if gate.stage in (Stage.ALPHA, Stage.BETA)]
+    assert len(in_help) == 149
+    assert not any(gate.locked for gate in in_help)
+
+
+def test_gates_of_other_components_are_accepted_and_change_nothing() -> None:
+    gates = parse_gates(["WorkloadWithJob=true,MemoryQoS=true", "GenericWorkload=true"])
+    assert gates.without_effect == ["WorkloadWithJob", "MemoryQoS"]
+    assert gates == parse_gates(["GenericWorkload=true"])
+    assert gates.overrides["MemoryQoS"] is True
+
+
+def test_locked_gates_of_other_components_stay_locked() -> None:
+    locked = next(name for name, gate in OTHER_GATES.items() if gate.locked and gate.default)
+    with pytest.raises(ConfigError, match=f"cannot set feature gate {locked} to false, feature is"):
+        parse_gates([f"{locked}=false"])
+    assert parse_gates([f"{locked}=true"]).without_effect == [locked]

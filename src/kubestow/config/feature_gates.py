@@ -1,31 +1,17 @@
 """The feature gates of the scheduler, with stages and defaults of v1.36 (spec 09 §12, 04 §1).
 
 A locked gate accepts no other value than its default. `AllAlpha` and `AllBeta` set every gate of
-their stage that is not set by name.
+their stage that is not set by name. Gates of other components are accepted and have no effect
+(`other_gates`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
+from kubestow.config.gate import Gate, Stage
+from kubestow.config.other_gates import OTHER_GATES
 from kubestow.config.scalars import parse_bool
 from kubestow.errors import ConfigError
-
-
-class Stage(StrEnum):
-    """The values are those of the metrics' label."""
-
-    ALPHA = "ALPHA"
-    BETA = "BETA"
-    GA = ""
-
-
-class Gate(NamedTuple):
-    stage: Stage
-    default: bool
-    locked: bool = False
-    needs: tuple[str, ...] = ()
-
 
 _DRA: Final = ("DynamicResourceAllocation",)
 _DEVICE_STATUS: Final = (*_DRA, "DRAResourceClaimDeviceStatus")
@@ -115,7 +101,12 @@ class FeatureGates:
             if special in overrides:
                 named = (name for name, gate in GATES.items() if gate.stage == stage)
                 self._enabled |= dict.fromkeys(named, overrides[special])
-        self._enabled |= overrides
+        self._enabled |= {name: on for name, on in overrides.items() if name in GATES}
+
+    @property
+    def without_effect(self) -> list[str]:
+        """The gates that were set and that no rule of a scheduler reads."""
+        return [name for name in self.overrides if name in OTHER_GATES]
 
     def enabled(self, name: str) -> bool:
         return self._enabled[name]
@@ -182,7 +173,7 @@ def _entries(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _check(name: str, value: bool) -> None:
-    gate = GATES.get(name)
+    gate = GATES.get(name) or OTHER_GATES.get(name)
     if gate is None:
         raise ConfigError(f"unrecognized feature gate: {name}")
     if gate.locked and value != gate.default:

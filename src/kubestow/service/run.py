@@ -497,6 +497,8 @@ def first_error(error: BaseException) -> BaseException:
 def announce_config(process: ServiceProcess) -> bool:
     """Log the configuration; True if it was written to a file and the run ends (spec 09 §1, 11)."""
     options = process.options
+    if ignored := options.gates.without_effect:
+        inform(log, "Feature gates of other components have no effect", gates=ignored)
     if options.older.version is Compatibility.V1_9:
         return False  # It has flags and a Policy instead; `/configz` shows them.
     if not options.write_config_to and not is_printed(log, 2):

@@ -26,6 +26,8 @@ def checked_gates(texts: Sequence[str] | None) -> FeatureGates:
     errors = gates.dependency_errors()
     if errors:
         raise ConfigError(f"--feature-gates: {'; '.join(errors)}")
+    if gates.without_effect:
+        stderr().print(f"without effect on scheduling: {', '.join(gates.without_effect)}")
     return gates
 
 
