@@ -37,9 +37,15 @@ def test_reasons_have_the_texts_of_v1_9() -> None:
     assert "1 PodToleratesNodeTaints, 3 Insufficient cpu." in output
 
 
-def test_the_autoscalers_provider_places_differently() -> None:
+def test_the_autoscalers_provider_places_differently(tmp_path: Path) -> None:
+    # A pod that is placed first, so that nodes differ for the others.
+    first = tmp_path / "first.yaml"
+    first.write_text(
+        "{apiVersion: v1, kind: Pod, metadata: {name: first}, spec: {nodeName: node-a-1, "
+        "containers: [{name: c, image: i, resources: {requests: {cpu: 1}}}]}}"
+    )
     by_default, packed = (
-        placed(simulate("-o", "json", "--compatibility", "v1.9", *args))
+        placed(simulate("-f", str(first), "-o", "json", "--compatibility", "v1.9", *args))
         for args in ((), ("--algorithm-provider", "ClusterAutoscalerProvider"))
     )
     assert packed != by_default

@@ -111,7 +111,8 @@ def test_an_evicted_pod_is_a_new_one_without_a_node() -> None:
     names = [document.raw["metadata"]["name"] for document in after]
     assert names == ["a", "b", "data", "pv-data", "at-pv-data", "both"]
     pod = after[0].raw
-    assert "uid" not in pod["metadata"]
+    # Another pod, which has been through admission.
+    assert pod["metadata"]["uid"] == "old-again"
     assert "nodeName" not in pod["spec"]
     assert "status" not in pod
 

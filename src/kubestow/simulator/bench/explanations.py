@@ -106,6 +106,6 @@ def _pod(name: str, cpu: str, **spec: str) -> JsonObject:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "labels": {"app": name[-2:]}},
+        "metadata": {"name": name, "namespace": "default", "labels": {"app": name[-1:]}},
         "spec": {"containers": [container], **spec},
     }
