@@ -15,7 +15,7 @@ Not here: which documents are read (`manifests`), whole clusters with all contro
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -35,6 +35,10 @@ from kubestow.simulator.results import RefusedPods
 from kubestow.simulator.standing import StandingObjects
 from kubestow.simulator.volume_controller import VolumeController
 from kubestow.simulator.workloads import Made, made_of_workloads
+
+# In virtual time: by then controllers have acted on new objects, all pods that fit are placed, and
+# so are those that controllers make after the first decision.
+BEGUN_S: Final = 10 * INSTANT_S
 
 
 class LoadedObjects(NamedTuple):

@@ -46,6 +46,15 @@ def test_a_configuration_decides(
     assert len(set(nodes_of(run_of(material, packed)).values())) == 2
 
 
+@pytest.mark.parametrize("version", ["", "v1.9"])
+def test_the_first_sample_is_taken_after_pods_were_placed(material: Material, version: str) -> None:
+    variant = SchedulerVariant(name="x", version=version) if version else SchedulerVariant(name="x")
+    run = outcome_of(material, Task(variant=variant, seed=0)).run
+    assert run is not None
+    placed = sum(pod.scheduled_s is not None for pod in run.pods)
+    assert run.samples[0].running == placed > 0
+
+
 @pytest.mark.parametrize("version", ["v1.9", "v1.17", "v1.20"])
 def test_older_versions_run(material: Material, version: str) -> None:
     run = run_of(material, SchedulerVariant(name="old", version=version))

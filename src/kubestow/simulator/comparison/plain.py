@@ -11,7 +11,8 @@ from typing import Protocol
 
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
-from kubestow.simulator.embedded import INSTANT_S, SETTLE_CHECK_S
+from kubestow.simulator.embedded import SETTLE_CHECK_S
+from kubestow.simulator.loading import BEGUN_S
 from kubestow.simulator.results import RunResult, Sample
 from kubestow.simulator.scenario.collector import Collector, OnAttempt
 from kubestow.simulator.scenario.run import SAMPLES_MAX, RunCluster
@@ -72,7 +73,7 @@ class _Followed:
 
     async def _sample_regularly(self, limit_s: float) -> None:
         # Time advances when nothing is left to do: then all pods that fit are placed.
-        await asyncio.sleep(INSTANT_S)
+        await asyncio.sleep(BEGUN_S)
         while True:
             self._take_sample()
             await asyncio.sleep(max(SETTLE_CHECK_S, limit_s / SAMPLES_MAX))
