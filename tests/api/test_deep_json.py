@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubestow.api.decode import convert, decode_json, encode_json, quoted, to_document
-from kubestow.api.deep_json import LEVELS_KEPT, DeepJson, NestedSpans, OpaqueJson, read_json
+from kubestow.api.deep_json import LEVELS_KEPT, DeepJson, OpaqueJson, read_json
 from kubestow.api.device import ResourceClaim
+from kubestow.api.nested_spans import NestedSpans
 from kubestow.api.pod import Pod
 from kubestow.cluster.client import update_patch
 
@@ -58,7 +59,7 @@ def _depth(value: object) -> int:
 def test_pieces_of_a_text_give_the_spans_of_the_whole(value: object, piece: int, level: int):
     raw = msgspec.json.encode([value, {'"\\': ["\\\\", "[{", '\\"}']}])
     spans = NestedSpans(level)
-    with patch("kubestow.api.deep_json.PIECE_BYTES", piece):
+    with patch("kubestow.api.nested_spans.PIECE_BYTES", piece):
         spans.read_all(raw)
     assert [msgspec.json.decode(raw[start:end]) for start, end in spans.spans] == [
         *_at_level(msgspec.json.decode(raw), level)

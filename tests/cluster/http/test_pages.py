@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubestow.api.deep_json import NestedSpans
+from kubestow.api.nested_spans import NestedSpans
 from kubestow.api.pod import Pod
 from kubestow.cluster.http.pages import decode_page, decode_page_in_turns
 from kubestow.cluster.http.undecodable import UndecodableObjects
@@ -76,7 +76,7 @@ def test_an_ordinary_object_is_scanned_once_and_the_loop_has_its_turns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     raw = _page(*(_pod(f"p{number}") for number in range(600)), _deep("deep"))
-    monkeypatch.setattr("kubestow.api.deep_json.PIECE_BYTES", 1 << 14)
+    monkeypatch.setattr("kubestow.api.nested_spans.PIECE_BYTES", 1 << 14)
     read: list[int] = []
     read_piece = NestedSpans.read_piece
 

@@ -11,8 +11,9 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from kubestow.api.decode import UNREADABLE, dec_hook, decode_json
-from kubestow.api.deep_json import DeepJson, NestedSpans, as_utf8
+from kubestow.api.deep_json import DeepJson, as_utf8
 from kubestow.api.meta import ApiObject, ObjectMeta
+from kubestow.api.nested_spans import NestedSpans
 from kubestow.cluster.http.undecodable import UndecodableObjects
 from kubestow.errors import ApiError, DecodeError
 
