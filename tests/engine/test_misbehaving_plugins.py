@@ -218,7 +218,7 @@ def run_beside_canary(
 
 def outcome_of(pod: Pod) -> PodOutcome:
     names = (pod.spec.scheduler_name,)
-    return pod_outcome(pod, attempts=0, after_ns=None, scheduler_names=names)
+    return pod_outcome(pod, attempts=0, after_ns=None, scheduler_names=names, owner="")
 
 
 def bad_pods(names: Mapping[str, object], **fields: Any) -> list[Pod]:

@@ -209,7 +209,7 @@ def test_it_records_events_and_deletes_pods(
         pod = await client.get(Pod, "default", "a")
         with pytest.raises(ConflictError):
             await client.delete(Pod, "default", "a", uid="another")
-        await client.delete_pod(pod, same_uid=True)
+        await client.delete_pod(pod)
 
     talk(work)
     assert cluster.get(EVENTS, "default", "e").document["note"] == event.note

@@ -113,6 +113,7 @@ SAME_AS_PLAIN = {
 PLAIN_CALLS = {
     "allocatable": (0,),
     "image_column": ("app",),
+    "image_sums": ({"app": 1}, lambda size, nodes: size),
     "images": (),
     "label_ids": ("zone",),
     "label_values": ("zone",),
