@@ -120,3 +120,8 @@ def test_documents() -> None:
         ],
         "empty": {"password": ""},
     }
+
+
+def test_padding_of_base64_is_no_assignment() -> None:
+    assert redacted({"caData": "AAAAPw=="}) == {"caData": "AAAAPw=="}
+    assert redacted("host=db pw=hunter2") == "host=db pw=REDACTED"

@@ -50,8 +50,8 @@ _PRIVATE_KEY: Final = re.compile(
 # The same in base64, of any kind of key, and JSON Web Tokens.
 _PACKED: Final = re.compile(r"\bLS0tLS1CRUdJTi[A-Za-z0-9+/]{16,}={0,2}")
 _WEB_TOKEN: Final = re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*")
-# As in the texts by which databases are found.
-_ASSIGNED: Final = re.compile(r"""([A-Za-z][\w-]*)(\s*=\s*)([^\s;&,"']+)""", re.ASCII)
+# As in the texts by which databases are found. `Pw==` is the end of a text in base64.
+_ASSIGNED: Final = re.compile(r"""([A-Za-z][\w-]*)(\s*=\s*)([^\s;&,"'=][^\s;&,"']*)""", re.ASCII)
 _SCHEME: Final = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9+/=._~-]{6,}")
 
 
