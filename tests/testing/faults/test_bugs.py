@@ -146,7 +146,7 @@ BUGS = (
     Bug("a new node wakes no pod", EventHandlers, "node_added", _adds_silently, 31),
     Bug("a deleted pod wakes no pod", EventHandlers, "_cache_delete", _deletes_silently, 8),
     Bug("unseen deletions are ignored", EventHandlers, "pod_deleted_unseen", _nothing, 1),
-    Bug("bound pods stay in the queue", EventHandlers, "pod_updated", _ignores_assignment, 80),
+    Bug("bound pods stay in the queue", EventHandlers, "pod_updated", _ignores_assignment, 329),
     Bug("a lease is never lost", LeaderElector, "_renew_in_time", _always_renewed, 8),
     Bug("a paused leader goes on binding", Leadership, "wait_valid", _returns, 4),
     Bug("assumed pods are not confirmed", Cache, "add_pod", _confirms_nothing, 8),
