@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from typing import cast
 
 import msgspec
+import pytest
 
+from kubestow.api.meta import Condition
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, first_condition
 from kubestow.apiserver.memory import MemoryCluster
@@ -21,21 +23,38 @@ from kubestow.engine.legacy.decide_v1_9 import LegacyDecision
 from kubestow.engine.legacy.extenders_v1_9 import ExtendersV19
 from kubestow.engine.legacy.scheduler_v1_9 import SchedulerV19
 from kubestow.engine.waiting_cycle import WaitingCycles
-from kubestow.errors import ConflictError
+from kubestow.errors import ApiError, ConflictError
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.handles import RecordedEvents
 
 
-class RefusingClient(MemoryClient):
-    """Refuses bindings while `refuses` is set."""
+class HinderedClient(MemoryClient):
+    """A server that refuses bindings, takes long for a status, or refuses it."""
 
     refuses = False
+    refuses_status = False
+    status_delay_s = 0.0
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         if self.refuses:
             raise ConflictError("not now")
         await super().bind(pod, node_name)
+
+    async def patch_pod_status(
+        self,
+        pod: Pod,
+        *,
+        condition: Condition | None = None,
+        nominated_node_name: str | None = None,
+    ) -> None:
+        if self.status_delay_s:
+            await asyncio.sleep(self.status_delay_s)
+        if self.refuses_status:
+            raise ApiError("the server is overloaded")
+        await super().patch_pod_status(
+            pod, condition=condition, nominated_node_name=nominated_node_name
+        )
 
 
 class World:
@@ -44,7 +63,7 @@ class World:
     def __init__(self) -> None:
         clock = VirtualClock(asyncio.get_running_loop())
         self.cluster = MemoryCluster(clock, admission=False)
-        self.client = RefusingClient(self.cluster)
+        self.client = HinderedClient(self.cluster)
         self.events = RecordedEvents()
         self.objects = ClusterObjects()
         self.scheduler = SchedulerV19(
@@ -111,6 +130,31 @@ def test_a_refused_binding_is_undone_and_tried_again_after_a_second() -> None:
         await asyncio.sleep(0.2)
         await world.next()
         assert (await world.pod("p")).spec.node_name == "n"
+
+    in_world(work)
+
+
+@pytest.mark.parametrize("is_refused", [False, True], ids=["written", "refused"])
+def test_a_binding_waits_for_the_condition_of_the_attempt_before(is_refused: bool) -> None:
+    async def work(world: World) -> None:
+        world.client.status_delay_s = 10
+        world.client.refuses_status = is_refused
+        await world.add(make_pod("p"))
+        await world.next()  # There is no node; the condition reaches the server at 10 s.
+        await world.add(make_node("n"))
+        await asyncio.sleep(2)
+        await world.next()
+        assert not (await world.pod("p")).spec.node_name
+        await world.add(make_pod("q"))
+        await world.next()
+        assert (await world.pod("q")).spec.node_name == "n"  # Other pods do not wait for it.
+        await asyncio.sleep(60)
+        pod = await world.pod("p")
+        condition = first_condition(pod.status.conditions, "PodScheduled")
+        assert pod.spec.node_name == "n"
+        assert condition is not None
+        assert condition.status == "True"
+        assert world.scheduler.is_settled
 
     in_world(work)
 

@@ -27,6 +27,7 @@ from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.documents import whole_seconds_at
 from kubestow.cluster.pod_status import changed_condition
+from kubestow.cluster.status_writer import ClientStatusWriter, StatusPatch
 from kubestow.engine.bind import BindPermission
 from kubestow.engine.legacy.algorithm import Algorithm
 from kubestow.engine.legacy.decide_v1_9 import DeciderV19, LegacyDecision
@@ -113,6 +114,7 @@ class SchedulerV19:
         )
         self._extenders = extenders
         self._client = client
+        self._writer = ClientStatusWriter(client, self.tasks.spawn)
         self._events = events
         self._clock = clock
         self._name = scheduler_name
@@ -229,6 +231,9 @@ class SchedulerV19:
     async def _bind(self, attempt: "_Attempt", assumed: LegacyPodInfo) -> None:
         pod, node_name = attempt.pod.pod, assumed.pod.spec.node_name
         failure = ""
+        # Else the condition of the attempt before could be written after the binding.
+        while (status_write := self._writer.under_way(pod.metadata.uid)) is not None:
+            await status_write
         if self._may_bind is not None:
             await self._may_bind()
         started_s = self._clock.monotonic_s()
@@ -260,7 +265,7 @@ class SchedulerV19:
         condition = Condition(type="PodScheduled", status="False", reason=reason, message=message)
         changed = changed_condition(pod, condition, now=whole_seconds_at(self._clock.now_ns()))
         if changed is not None:
-            self.tasks.spawn(self._write_condition(pod, changed))
+            self._writer.start_write(pod, StatusPatch(condition=changed))
 
     def _retry_later(self, pod: Pod) -> None:
         now_s = self._clock.monotonic_s()
@@ -291,12 +296,6 @@ class SchedulerV19:
                 log.warning("cannot read pod %s, trying again: %s", _key(pod), error)
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _READ_RETRY_MAX_S)
-
-    async def _write_condition(self, pod: Pod, condition: Condition) -> None:
-        try:
-            await self._client.patch_pod_status(pod, condition=condition)
-        except ApiError as error:
-            log.error("Error updating pod %s: %s", _key(pod), error)
 
     def _record_event(
         self, pod: Pod, note: str, *, type: str = "Warning", reason: str = "FailedScheduling"
