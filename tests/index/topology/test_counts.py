@@ -154,20 +154,23 @@ class Cluster:
         st.tuples(st.lists(changes, min_size=1, max_size=10), st.booleans()),
         min_size=1,
         max_size=6,
-    )
+    ),
+    weighed_unread_max=st.sampled_from([ledger.WEIGHED_UNREAD_MAX, 0, 5]),
 )
 def test_counts_follow_whatever_happens(
-    rounds: list[tuple[list[list[tuple[str, Any]]], bool]],
+    rounds: list[tuple[list[list[tuple[str, Any]]], bool]], weighed_unread_max: int
 ) -> None:
     """Between two looks at the counts lie one or more refreshes of the snapshot."""
     cluster = Cluster()
-    for refreshes, looks_at_all in rounds:
-        for some_changes in refreshes:
-            for kind, subject in some_changes:
-                cluster.apply(kind, subject)
-            cluster.snapshot.refresh(cluster.cache)
-        # What is not read in one round must still be right in the next.
-        check(cluster, ELIGIBILITIES if looks_at_all else ELIGIBILITIES[:2])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "WEIGHED_UNREAD_MAX", weighed_unread_max)
+        for refreshes, looks_at_all in rounds:
+            for some_changes in refreshes:
+                for kind, subject in some_changes:
+                    cluster.apply(kind, subject)
+                cluster.snapshot.refresh(cluster.cache)
+            # What is not read in one round must still be right in the next.
+            check(cluster, ELIGIBILITIES if looks_at_all else ELIGIBILITIES[:2])
 
 
 def check(cluster: Cluster, eligibilities: Iterable[Eligibility]) -> None:
@@ -389,6 +392,39 @@ def test_tallies_that_are_read_without_a_look_up_count_as_used(
         counts.pods(measure)
     reading.refresh(counts)
     assert reading.tally is not tally
+
+
+def test_many_new_kinds_of_pods_are_not_weighed_for_tallies_that_nobody_reads() -> None:
+    cluster = Cluster()
+    cluster.apply("put node", make_node("n1", labels={"zone": "z1"}))
+    cluster.snapshot.refresh(cluster.cache)
+    # None of them requires a particular value of a label: each has to weigh every kind.
+    measures = [_CountedMeasure(number) for number in range(20)]
+    for measure in measures:
+        TopologyCounts.at(cluster.snapshot).pods(measure)
+    kinds = ledger.WEIGHED_UNREAD_MAX // 2
+    for number in range(kinds):
+        cluster.apply("add pod", make_pod(node="n1", labels={"app": f"app-{number}"}))
+    cluster.snapshot.refresh(cluster.cache)
+    counts = TopologyCounts.at(cluster.snapshot)
+    tally = counts.pods(measures[0])
+    assert tally.rows.tolist() == [kinds]
+    weighed = sum(measure.weighed for measure in measures)
+    assert weighed <= ledger.WEIGHED_UNREAD_MAX + len(measures) + kinds
+
+
+class _CountedMeasure:
+    """Counts every pod."""
+
+    size = 1
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.weighed = 0
+
+    def weigh(self, pod_class: PodClass, /) -> int:
+        self.weighed += 1
+        return 1
 
 
 def test_topology_keys_used_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,8 +42,9 @@ TALLIES_FEW: Final = 32
 # And how many sets of pods their measures may have together: one pod may name thousands.
 SETS_MAX: Final = 131_072
 
-# A change that needs more weights than this drops all tallies: each is made again when it is read.
-WEIGHED_AT_ONCE_MAX: Final = 16_384
+# When new items were weighed more often than this, and than twice for each item there is, without
+# any tally being asked for, all tallies are dropped: each is made again when it is read.
+WEIGHED_UNREAD_MAX: Final = 4_096
 
 # How many tallies a new one is compared with, to start from the counts of a similar one.
 SIMILAR_COMPARED: Final = 8
@@ -91,6 +92,7 @@ class Ledger(Generic[T]):
         self._tallies: OrderedDict[Measure[T], Tally[T]] = OrderedDict()
         self._tallies_of: dict[T, list[Tally[T]]] = {}
         self._size = 0  # the sets of all measures
+        self._weighed_unread = 0  # weights of new items since a tally was asked for
 
     def __contains__(self, item: T) -> bool:
         return item in self._holders
@@ -103,6 +105,7 @@ class Ledger(Generic[T]):
 
     def tally(self, measure: Measure[T]) -> Tally[T]:
         """The tally of what the measure counts; the ledger must be open."""
+        self._weighed_unread = 0
         tally = self._tallies.get(measure)
         if tally is not None:
             self._tallies.move_to_end(measure)
@@ -133,19 +136,10 @@ class Ledger(Generic[T]):
         if before == now:
             return
         page.amounts = dict(now)
-        changes: list[tuple[T, int]] = []
-        new_count = 0
         for item, amount in now.items():
             change = amount - before.get(item, 0)
             if change:
-                changes.append((item, change))
-                new_count += item not in self._holders
-        if new_count * len(self._tallies) > WEIGHED_AT_ONCE_MAX:
-            # A pod with thousands of terms: cheaper to count again what is still read.
-            while self._tallies:
-                self._drop_oldest()
-        for item, change in changes:
-            self._apply(page, item, change)
+                self._apply(page, item, change)
         if not before.keys() <= now.keys():
             for item, amount in before.items():
                 if item not in now:
@@ -251,10 +245,17 @@ class Ledger(Generic[T]):
             self._retire(item)
 
     def _introduce(self, item: T) -> None:
+        if self._weighed_unread > max(WEIGHED_UNREAD_MAX, 2 * len(self._holders)):
+            # A pod with thousands of terms, or thousands of new pods: most tallies are not read
+            # again, and counting those that are costs less.
+            self._weighed_unread = 0
+            while self._tallies:
+                self._drop_oldest()
         self._holders[item] = {}
         self._tallies_of[item] = []
         for tally in self._tallies_for(item):
             self._weigh(item, tally)
+            self._weighed_unread += 1
         self._on_new_item(item)
 
     def _retire(self, item: T) -> None:
