@@ -38,7 +38,7 @@ performance: $(VENV)/.installed ## Measure anew what docs/performance.md says (A
 	$(BIN)/python docs/scripts/performance.py $(ARGS)
 
 docs: $(VENV)/.installed ## Run the commands that pages show, and write their outputs
-	$(BIN)/python docs/scripts/schema.py
+	$(BIN)/python -m tools.schemas
 	$(BIN)/python docs/scripts/report_picture.py
 	$(BIN)/python docs/scripts/outputs.py
 
@@ -70,13 +70,13 @@ conformance: $(VENV)/.runs ## Replay all recorded decisions and count difference
 	$(BIN)/kubestow conformance conformance $(ARGS)
 
 soak: $(VENV)/.installed ## Run the service under faults (SEEDS=1000, or ARGS="--minutes 60", "--seed 17 --shrink")
-	$(BIN)/python -m kubestow.testing.faults $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
+	$(BIN)/python -m tools.faults $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)
 
 fuzz: $(VENV)/.installed ## Run arbitrary input through every parser (INPUTS=1000000, or ARGS="--minutes 60")
-	$(BIN)/python -m kubestow.testing.fuzz $(if $(INPUTS),--inputs $(INPUTS)) $(ARGS)
+	$(BIN)/python -m tools.fuzz $(if $(INPUTS),--inputs $(INPUTS)) $(ARGS)
 
 mutate: $(VENV)/.installed ## Change single operators and count what tests find (SAMPLE=200 SEED=1)
-	$(BIN)/python -m kubestow.testing.mutation $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(ARGS)
+	$(BIN)/python -m tools.mutation $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 check: format-check lint types imports ## Check format, lint, types and imports
 
@@ -109,7 +109,7 @@ upgrade: ## Write the lock anew with the newest versions
 
 clean: ## Remove the environment, caches and builds
 	rm -rf $(VENV) web/node_modules .pytest_cache .ruff_cache .import_linter_cache .hypothesis .mutation build dist
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Names, versions and hashes only: which registry they come from is the business of each machine.
 define compile

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "src" / "kubestow"
-MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+PACKAGES = ROOT / "src" / "kubestow", ROOT / "tools"
+MODULES = sorted(path.relative_to(ROOT) for package in PACKAGES for path in package.rglob("*.py"))
 FOLDERS = sorted({module.parent for module in MODULES})
 # A file is named after its subject; these name none.
 NAMES_WITHOUT_SUBJECT = {"utils", "util", "helpers", "helper", "common", "misc"}
@@ -18,12 +18,12 @@ NAMES_WITHOUT_SUBJECT = {"utils", "util", "helpers", "helper", "common", "misc"}
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=str)
 def test_every_folder_is_a_package(folder: Path) -> None:
-    assert (PACKAGE / folder / "__init__.py").is_file()
+    assert (ROOT / folder / "__init__.py").is_file()
 
 
 @pytest.mark.parametrize("module", MODULES, ids=str)
 def test_every_file_opens_by_saying_why_it_exists(module: Path) -> None:
-    assert ast.get_docstring(ast.parse((PACKAGE / module).read_text(encoding="utf-8")))
+    assert ast.get_docstring(ast.parse((ROOT / module).read_text(encoding="utf-8")))
 
 
 def test_every_file_is_named_after_its_subject() -> None:

@@ -17,7 +17,7 @@ from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.measures import InAll, PodSet
 from kubestow.index.tracked import LabelColumns
 from kubestow.testing import make_node, make_pod
-from kubestow.testing.small_cluster import SmallCluster
+from tools.small_cluster import SmallCluster
 
 ZONE = "topology.kubernetes.io/zone"
 GPU = "example.com/gpu"

@@ -16,7 +16,7 @@ from kubestow.api.taints import (
     soft_tolerations,
     untolerated_soft_count,
 )
-from kubestow.testing.plain_rules import tolerates
+from tools.plain_rules import tolerates
 
 
 def tolerate(key: str = "", operator: str = "", value: str = "", effect: str = "") -> Toleration:

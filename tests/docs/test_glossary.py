@@ -41,7 +41,8 @@ def test_every_place_exists() -> None:
 def test_class_names_stand_twice_only_where_the_page_says_so() -> None:
     found = Counter(
         node.name
-        for path in PACKAGE.rglob("*.py")
+        for package in (PACKAGE, ROOT / "tools")
+        for path in package.rglob("*.py")
         for node in ast.parse(path.read_text(encoding="utf-8")).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )

@@ -90,7 +90,7 @@ def wrong_citations(path: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("folder", ["src", "tests", "docs"])
+@pytest.mark.parametrize("folder", ["src", "tests", "tools", "docs"])
 def test_every_cited_section_exists(folder: str) -> None:
     paths = [
         path

@@ -33,8 +33,8 @@ from kubestow.framework.reuse import NO_REUSE
 from kubestow.index.nodes import Nodes
 from kubestow.testing import make_node, make_node_affinity, make_pod, make_term
 from kubestow.testing.profiles import make_plugin
-from kubestow.testing.small_cluster import SmallCluster
 from kubestow.testing.storage import make_claim, make_storage_class, make_volume
+from tools.small_cluster import SmallCluster
 
 ZONE = "topology.kubernetes.io/zone"
 GATES = FeatureGates({"StorageCapacityScoring": True})

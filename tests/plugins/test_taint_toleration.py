@@ -26,7 +26,7 @@ from kubestow.testing import (
     run_hint,
     run_score,
 )
-from kubestow.testing.plain_rules import tolerates
+from tools.plain_rules import tolerates
 
 UNTOLERATED = Status.unresolvable("node(s) had untolerated taint(s)")
 TAINT_UPDATE = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)

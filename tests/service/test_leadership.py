@@ -13,7 +13,7 @@ from kubestow.service.loops import LoopThreads
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.service.run import SchedulerProcess
-from kubestow.testing.https_cluster import HttpsCluster
+from tools.https_cluster import HttpsCluster
 
 LIMIT_S = 60
 RENEWALS = 6

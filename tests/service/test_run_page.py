@@ -19,8 +19,8 @@ from tests.web.page_model import PageModel
 
 from kubestow.errors import ConfigError
 from kubestow.service.options import parse_options
-from kubestow.testing.https_cluster import TOKEN, HttpsCluster
-from kubestow.testing.scheduler_process import SchedulerProcessRun
+from tools.https_cluster import TOKEN, HttpsCluster
+from tools.scheduler_process import SchedulerProcessRun
 
 LIMIT_S = 60
 

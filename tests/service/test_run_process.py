@@ -23,9 +23,9 @@ from kubestow.api.pod import Pod
 from kubestow.apiserver.http.server import ApiServer
 from kubestow.cluster.resources import PODS
 from kubestow.service.cli import app
-from kubestow.testing.https_cluster import TOKEN
-from kubestow.testing.https_cluster import HttpsCluster as Cluster
-from kubestow.testing.scheduler_process import (
+from tools.https_cluster import TOKEN
+from tools.https_cluster import HttpsCluster as Cluster
+from tools.scheduler_process import (
     ask_scheduler,
     running_scheduler,
     start_scheduler,

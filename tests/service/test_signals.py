@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from kubestow.api.meta import JsonObject
-from kubestow.testing.https_cluster import HttpsCluster
-from kubestow.testing.scheduler_process import SchedulerProcessRun, ask_scheduler
+from tools.https_cluster import HttpsCluster
+from tools.scheduler_process import SchedulerProcessRun, ask_scheduler
 
 pytestmark = pytest.mark.slow
 

@@ -34,8 +34,8 @@ from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import load_kubeconfig
 from kubestow.cluster.http.session import ApiSession
 from kubestow.errors import ApiError, NotFoundError
-from kubestow.testing.control_plane import missing_programs, server_minor
-from kubestow.testing.scheduler_process import SchedulerProcessRun, running_scheduler
+from tools.control_plane import missing_programs, server_minor
+from tools.scheduler_process import SchedulerProcessRun, running_scheduler
 
 HERE = Path(__file__).parent
 DEPLOY = HERE.parents[2] / "deploy" / "base"

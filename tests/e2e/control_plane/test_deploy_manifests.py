@@ -16,7 +16,7 @@ import yaml
 from kubestow.api.meta import JsonObject
 from kubestow.clock import SystemClock
 from kubestow.cluster.self_signed import self_signed
-from kubestow.testing.scheduler_process import ask_scheduler, running_scheduler
+from tools.scheduler_process import ask_scheduler, running_scheduler
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 PLURALS = {

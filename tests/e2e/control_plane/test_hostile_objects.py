@@ -1,4 +1,4 @@
-"""A real API server accepts the objects that `kubestow.testing.hostile` is about, at full size."""
+"""A real API server accepts the objects that `tools.hostile` is about, at full size."""
 
 import asyncio
 from collections import Counter
@@ -8,8 +8,8 @@ import pytest
 
 from kubestow.cluster.resources import default_resources
 from kubestow.errors import ApiError
-from kubestow.testing.hostile.cases import ALL_CASES
-from kubestow.testing.hostile.objects import Case
+from tools.hostile.cases import ALL_CASES
+from tools.hostile.objects import Case
 
 # Of each kind; the others are equal but for their names.
 CREATED_MAX = 3

@@ -15,7 +15,7 @@ import yaml
 from aiohttp import web
 
 from kubestow.api.meta import JsonObject
-from kubestow.testing.scheduler_process import ask_scheduler
+from tools.scheduler_process import ask_scheduler
 
 DEPLOY = Path(__file__).parents[3] / "deploy" / "base"
 USER = "system:serviceaccount:kubestow:kubestow"

@@ -22,8 +22,8 @@ from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.simulator.legacy.simulation import LegacySimulation
 from kubestow.simulator.simulation import Simulation
 from kubestow.simulator.virtual_time import run_in_virtual_time
-from kubestow.testing.older_workload import older_nodes, older_pods
-from kubestow.testing.scheduler_process import ask_scheduler
+from tools.older_workload import older_nodes, older_pods
+from tools.scheduler_process import ask_scheduler
 
 VERSIONS = ("v1.9", "v1.17", "v1.20")
 NO_ELECTION = "--leader-elect=false"

@@ -11,7 +11,7 @@ from aiohttp import web
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod, first_condition
 from kubestow.cluster.http.http_client import HttpClient
-from kubestow.testing.scheduler_process import ask_scheduler
+from tools.scheduler_process import ask_scheduler
 
 NO_ELECTION = "--leader-elect=false"
 QUICK_ELECTION = (

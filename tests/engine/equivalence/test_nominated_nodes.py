@@ -18,8 +18,8 @@ from kubestow.engine.equivalence.record import Record
 from kubestow.engine.equivalence.records import Records
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.testing import make_node, make_pod, make_term
-from kubestow.testing.small_cluster import SmallCluster
 from kubestow.testing.storage import make_claim, make_volume
+from tools.small_cluster import SmallCluster
 
 ZONE = "topology.kubernetes.io/zone"
 # Volumes are looked at for every pod, before and after what is kept for a shape.

@@ -11,7 +11,7 @@ from kubestow.engine.legacy.algorithm import build_algorithm
 from kubestow.engine.legacy.decide_v1_9 import DeciderV19, LegacyDecision, Turns
 from kubestow.plugins.legacy.pod import LegacyPodInfo
 from kubestow.testing.builders import make_node, make_node_affinity, make_pod, make_term
-from kubestow.testing.legacy import LegacyBench
+from tools.legacy import LegacyBench
 
 DEFAULT = provider_policy("DefaultProvider")
 

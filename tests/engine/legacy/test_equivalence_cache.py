@@ -34,9 +34,9 @@ from kubestow.engine.legacy.equivalence_rules import (
 )
 from kubestow.plugins.legacy.pod import LegacyPodInfo
 from kubestow.testing.builders import make_node, make_pod
-from kubestow.testing.legacy import LegacyBench
 from kubestow.testing.storage import make_claim, make_volume
 from kubestow.testing.topology import make_affinity, make_pod_term
+from tools.legacy import LegacyBench
 
 ZONE = BETA_ZONE_LABEL
 DEFAULT = provider_policy("DefaultProvider")

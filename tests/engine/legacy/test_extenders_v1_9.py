@@ -28,7 +28,7 @@ from kubestow.simulator.legacy.simulation import LegacySimulation
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.handles import RecordedEvents
-from kubestow.testing.legacy import LegacyBench
+from tools.legacy import LegacyBench
 
 FILTER: dict[str, Any] = {"filterVerb": "filter", "nodeCacheCapable": True}
 SCORE: dict[str, Any] = {"prioritizeVerb": "score", "weight": 2}

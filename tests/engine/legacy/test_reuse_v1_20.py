@@ -19,8 +19,8 @@ from kubestow.engine.profiles import build_profiles
 from kubestow.framework.profile import Profile
 from kubestow.queue.nominator import Nominator
 from kubestow.testing.handles import make_handle
-from kubestow.testing.older_workload import older_nodes, older_pods
 from kubestow.testing.snapshots import make_cache
+from tools.older_workload import older_nodes, older_pods
 
 
 def decider_of(version: str, objects: ClusterObjects) -> tuple[Snapshot, Decider, Profile]:

@@ -8,7 +8,7 @@ from gpu_sharing.requests import GPU_INDEX
 from gpu_sharing.trace import Manifest, TraceNode, TracePod
 
 from kubestow.api.pod import Pod
-from kubestow.testing.https_cluster import HttpsCluster
+from tools.https_cluster import HttpsCluster
 
 pytestmark = pytest.mark.slow
 

@@ -29,7 +29,7 @@ from kubestow.plugins.default_preemption.filters import FilterTable
 from kubestow.plugins.default_preemption.one_node import select_victims
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.testing import make_node, make_pod
-from kubestow.testing.small_cluster import SmallCluster
+from tools.small_cluster import SmallCluster
 
 NOW_S = 1_700_000_000
 GPU = "example.com/gpu"

@@ -17,7 +17,7 @@ from kubestow.framework.status import Code
 from kubestow.framework.waiting import PodInPreBind
 from kubestow.plugins.default_preemption.executor import Executor, Preemptor
 from kubestow.testing import ManualClock, make_node, make_pod
-from kubestow.testing.small_cluster import SmallCluster
+from tools.small_cluster import SmallCluster
 
 DELETED = datetime(2024, 1, 1, tzinfo=UTC)
 NOW_S = 1_700_000_000

@@ -10,8 +10,8 @@ from kubestow.index.nodes import nodes_of
 from kubestow.plugins.default_preemption import filters
 from kubestow.plugins.default_preemption.filters import FilterTable
 from kubestow.testing import make_node, make_pod, make_term
-from kubestow.testing.small_cluster import SmallCluster
 from kubestow.testing.storage import DRIVER, make_claim, make_csi_node, make_volume
+from tools.small_cluster import SmallCluster
 
 PLUGINS = ("NodeResourcesFit", "NodeVolumeLimits", "VolumeBinding")
 CLAIM = make_claim("data", volume="v")

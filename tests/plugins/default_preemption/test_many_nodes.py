@@ -40,7 +40,7 @@ from kubestow.plugins.default_preemption.many_nodes import ManyNodes
 from kubestow.plugins.default_preemption.one_node import OneNode
 from kubestow.plugins.registry import REGISTRY
 from kubestow.testing import make_node, make_pod
-from kubestow.testing.small_cluster import SmallCluster
+from tools.small_cluster import SmallCluster
 
 NOW_S = 1_700_000_000
 PLUGINS = (

@@ -29,7 +29,7 @@ from kubestow.plugins.default_preemption import DefaultPreemption
 from kubestow.plugins.default_preemption.eligibility import DEFAULT_RULES, VictimRules
 from kubestow.plugins.registry import REGISTRY
 from kubestow.testing import make_handle, make_node, make_pod, run_hint
-from kubestow.testing.small_cluster import SmallCluster
+from tools.small_cluster import SmallCluster
 
 PLUGINS = ("TaintToleration", "NodeResourcesFit", "DefaultPreemption")
 DELETED = datetime(2024, 1, 1, tzinfo=UTC)

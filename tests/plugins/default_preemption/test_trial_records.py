@@ -51,8 +51,8 @@ from kubestow.plugins.default_preemption.trial_record import TrialRecord
 from kubestow.plugins.default_preemption.trial_records import RecordedTrials, TrialRecords
 from kubestow.plugins.registry import REGISTRY
 from kubestow.testing import make_node, make_pod, make_term
-from kubestow.testing.small_cluster import SmallCluster
 from kubestow.testing.storage import DRIVER, make_claim, make_csi_node, make_volume
+from tools.small_cluster import SmallCluster
 
 NOW_S = 1_700_000_000
 ZONE = "topology.kubernetes.io/zone"

@@ -44,9 +44,9 @@ from kubestow.testing.builders import (
     make_resources,
     make_term,
 )
-from kubestow.testing.legacy import LegacyBench
 from kubestow.testing.storage import make_claim, make_volume
 from kubestow.testing.topology import make_affinity, make_pod_term
+from tools.legacy import LegacyBench
 
 GPU = "alpha.kubernetes.io/nvidia-gpu"
 

@@ -47,8 +47,8 @@ from kubestow.testing.builders import (
     make_resources,
     make_term,
 )
-from kubestow.testing.legacy import LegacyBench
 from kubestow.testing.topology import make_affinity, make_pod_term, make_selector
+from tools.legacy import LegacyBench
 
 MB = 1024 * 1024
 

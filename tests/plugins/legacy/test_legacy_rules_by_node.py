@@ -44,10 +44,10 @@ from kubestow.testing.builders import (
     make_pod,
     make_term,
 )
-from kubestow.testing.legacy import LegacyBench
-from kubestow.testing.plain_rules import tolerates
 from kubestow.testing.storage import make_claim, make_volume
 from kubestow.testing.topology import make_affinity, make_pod_term
+from tools.legacy import LegacyBench
+from tools.plain_rules import tolerates
 
 LIMIT = 3
 HARD_WEIGHT = 7

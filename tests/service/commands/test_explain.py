@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from kubestow.errors import KubestowError
 from kubestow.service.cli import app
-from kubestow.testing.https_cluster import HttpsCluster
+from tools.https_cluster import HttpsCluster
 
 CLUSTER = """
 apiVersion: v1

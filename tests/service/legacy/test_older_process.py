@@ -30,7 +30,7 @@ from kubestow.service.run import RunError, SchedulerProcess, ServiceProcess
 from kubestow.simulator.legacy.simulation import LegacySimulation
 from kubestow.simulator.simulation import Simulation
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
-from kubestow.testing.older_workload import older_nodes, older_pods
+from tools.older_workload import older_nodes, older_pods
 
 VERSIONS = ("v1.9", "v1.17", "v1.20")
 

@@ -25,9 +25,9 @@ from kubestow.simulator.replay.report import ReplayReport
 from kubestow.simulator.replay.why import AttemptViews, explain_report
 from kubestow.simulator.simulation import Simulation
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
-from kubestow.testing.faults import replica
-from kubestow.testing.faults.plan import make_plan
-from kubestow.testing.faults.simulation import run_plan
+from tools.faults import replica
+from tools.faults.plan import make_plan
+from tools.faults.simulation import run_plan
 
 
 def replayed(

@@ -26,7 +26,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.clock import SystemClock
 from kubestow.errors import ApiError
-from kubestow.testing.scheduler_process import SchedulerProcessRun
+from tools.scheduler_process import SchedulerProcessRun
 
 POD_COUNT = int(os.environ.get("E2E_PODS", "2500"))
 SEED = int(os.environ.get("E2E_SEED", "1"))

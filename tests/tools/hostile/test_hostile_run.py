@@ -1,0 +1,33 @@
+"""No object that an API server accepts holds up other pods, or the lease."""
+
+import pytest
+
+from tools.hostile.cases import ALL_CASES
+from tools.hostile.objects import NOTHING
+from tools.hostile.run import STRETCH_S_MAX, HostileRun, Measured
+
+# Smaller than in docs/reliability.md, so that a busy machine does not fail the test. What costs the
+# product of nodes and terms still does.
+NODES = 1_000
+SCALE = 0.4
+# The lease is lost after this time.
+RENEW_DEADLINE_MS = 10_000
+
+
+@pytest.mark.slow
+def test_no_hostile_object_holds_up_the_loop() -> None:
+    measured: list[Measured] = []
+    run = HostileRun(nodes=NODES, watch_s=0.0, attempt_budget_s=1.0)
+    run.run(ALL_CASES, SCALE, measured.append)
+    assert [(result.name, result.size) for result in measured] == [
+        (case.name, size) for case in (NOTHING, *ALL_CASES) for size in case.sizes(SCALE)
+    ]
+    # CPU time: other work on the machine does not count.
+    slow = {
+        (result.name, result.size): result.stretch_cpu_ms
+        for result in measured
+        if result.stretch_cpu_ms > STRETCH_S_MAX * 1000
+    }
+    assert slow == {}
+    assert [result.name for result in measured if not result.is_settled] == []
+    assert [result.name for result in measured if result.lease_gap_ms > RENEW_DEADLINE_MS] == []

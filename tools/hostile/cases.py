@@ -1,0 +1,10 @@
+"""All hostile cases, by name."""
+
+from tools.hostile import devices, evictions, products, volumes
+from tools.hostile.objects import CASES, NOTHING, Case
+
+ALL_CASES = (*CASES, *products.CASES, *volumes.CASES, *evictions.CASES, *devices.CASES)
+
+
+def find_case(name: str) -> Case:
+    return next(case for case in (NOTHING, *ALL_CASES) if case.name == name)

@@ -1,0 +1,1 @@
+"""JSON Schemas of what is written and read, made of their structs."""
