@@ -266,6 +266,16 @@ def label_value_errors(value: str) -> list[str]:
     return errors
 
 
+def labels_errors(labels: Mapping[str, str], path: str) -> list[str]:
+    """What is wrong with keys and values of labels; empty for nearly all that there are."""
+    errors: list[str] = []
+    for key, value in labels.items():
+        if not (_VALID_KEY.fullmatch(key) and _VALID_VALUE.fullmatch(value)):
+            errors += (invalid_value(path, key, each) for each in qualified_name_errors(key))
+            errors += (invalid_value(path, value, each) for each in label_value_errors(value))
+    return errors
+
+
 def invalid_value(path: str, value: str | Sequence[str] | None, detail: str) -> str:
     """The text of a field error of kind "Invalid value"; a missing list prints as null."""
     shown = json.dumps(value, ensure_ascii=False, separators=(",", ":"))

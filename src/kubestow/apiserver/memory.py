@@ -35,7 +35,13 @@ from kubestow.apiserver.served import ServedTable
 from kubestow.apiserver.store import Change, Collection, Key, StoredObject
 from kubestow.apiserver.watch import EventTest, Watch, WatchEvent, event_of
 from kubestow.apiserver.writes import namespaces
-from kubestow.apiserver.writes.admission import Admitted, admit_change, admit_new, decoded
+from kubestow.apiserver.writes.admission import (
+    Admitted,
+    admit_change,
+    admit_new,
+    admit_pod_update,
+    decoded,
+)
 from kubestow.apiserver.writes.binding import bound
 from kubestow.apiserver.writes.defaults import apply_defaults
 from kubestow.apiserver.writes.deletion import after_delete, is_finished
@@ -378,10 +384,14 @@ class MemoryCluster:
         edit: Callable[[JsonObject], JsonObject],
         *,
         subresource: Subresource = "",
+        is_part: bool = False,
     ) -> StoredObject:
-        """Replace an object by the result of a function, which must not modify the document."""
+        """Replace an object by the result of a function, which must not modify the document.
+
+        With `is_part` the function writes a part that other requests may not write.
+        """
         old = self.get(resource, namespace, name)
-        return self._change(old, edit(old.document), subresource)
+        return self._change(old, edit(old.document), subresource, is_part=is_part)
 
     def replace(self, resource: ApiResource, document: JsonObject) -> StoredObject:
         """Store a version of an object as it is, with its status and without admission."""
@@ -497,7 +507,12 @@ class MemoryCluster:
         raise already_exists(collection.resource, prefix)
 
     def _change(
-        self, old: StoredObject, wanted: JsonObject, subresource: Subresource
+        self,
+        old: StoredObject,
+        wanted: JsonObject,
+        subresource: Subresource,
+        *,
+        is_part: bool = False,
     ) -> StoredObject:
         """Store the parts of the wanted document that a request on the (sub)resource may change."""
         metadata = as_object(wanted.get("metadata"))
@@ -514,6 +529,8 @@ class MemoryCluster:
                 document = namespaces.with_finalizer(document)
             if self._admission and not old.resource.is_custom:
                 document = apply_defaults(drop_disabled(document, old.document, self.gates))
+                if old.resource is PODS:
+                    document = admit_pod_update(old.document, document, self)
         if document == old.document:
             # As a real server: a write without changes makes no version and no event.
             return old
@@ -523,7 +540,7 @@ class MemoryCluster:
         collection = self._collection(old.resource)
         new = self._next(old, document)
         if self._admission and not subresource:
-            admit_change(old, new, self)
+            admit_change(old, new, self, is_part=is_part)
         if is_finished(document["metadata"]) and not self._is_held(document):
             return self._remove(collection, old)
         return self._commit(collection, old, new)

@@ -5,7 +5,10 @@ from typing import Any
 import pytest
 
 from kubestow.api.decode import KINDS, convert
+from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.writes.validation import field_errors
+from kubestow.errors import InvalidError
+from kubestow.testing import ManualClock
 
 
 def errors_of(kind: str, **parts: Any) -> list[str]:
@@ -264,3 +267,116 @@ def test_a_pod_that_uses_everything_well_passes():
         **spread(minDomains=2, nodeAffinityPolicy="Ignore"),
         tolerations=[{"operator": "Exists"}, {"key": "a", "operator": "Gt", "value": "5"}],
     )
+
+
+# --- labels, selectors and names of resources ---
+
+NAME_RULE = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
+    "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
+    "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+
+
+def refusal(kind: str, document: dict[str, Any]) -> str:
+    """The text of the refusal; empty if the object is accepted."""
+    cluster = MemoryCluster(ManualClock())
+    resource = next(each for each in cluster.resources if each.kind == kind)
+    try:
+        cluster.create(resource, {"metadata": {"name": "x"}, **document})
+    except InvalidError as error:
+        return str(error)
+    return ""
+
+
+def pod_spec(**spec: Any) -> dict[str, Any]:
+    return {"containers": [{"name": "c", "image": "i"}], **spec}
+
+
+def requesting(name: str) -> dict[str, Any]:
+    resources = {"requests": {name: "1"}, "limits": {name: "1"}}
+    return {"containers": [{"name": "c", "image": "i", "resources": resources}]}
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Node", "Namespace", "ConfigMap"])
+def test_labels_are_checked_on_every_kind(kind: str) -> None:
+    spec = {"spec": pod_spec()} if kind == "Pod" else {}
+    text = refusal(kind, {"metadata": {"name": "x", "labels": {"a b": "c d"}}, **spec})
+    assert text.startswith(f'{kind} "x" is invalid: [metadata.labels: Invalid value: "a b": ')
+    assert 'metadata.labels: Invalid value: "c d": a valid label must be an empty string' in text
+    text = refusal(kind, {"metadata": {"name": "x", "annotations": {"a b": "c d"}}, **spec})
+    assert text == f'{kind} "x" is invalid: metadata.annotations: Invalid value: "a b": {NAME_RULE}'
+    good = {"example.com/A_b.c-d": "", "tier": "v1.2_x"}
+    metadata = {"name": "x", "labels": good, "annotations": {**good, "note": "any text: ü"}}
+    assert refusal(kind, {"metadata": metadata, **spec}) == ""
+
+
+@pytest.mark.parametrize(
+    ("spec", "where"),
+    [
+        ({"nodeSelector": {"a b": ""}}, "spec.nodeSelector"),
+        ({"tolerations": [{"key": "a b", "operator": "Exists"}]}, "spec.tolerations[0].key"),
+        (
+            {
+                "topologySpreadConstraints": [
+                    {
+                        "maxSkew": 1,
+                        "topologyKey": "a b",
+                        "whenUnsatisfiable": "DoNotSchedule",
+                        "labelSelector": {},
+                    }
+                ]
+            },
+            "spec.topologySpreadConstraints[0].topologyKey",
+        ),
+    ],
+)
+def test_keys_of_labels_are_checked_where_pods_name_them(spec: dict[str, Any], where: str) -> None:
+    text = refusal("Pod", {"spec": pod_spec(**spec)})
+    assert text == f'Pod "x" is invalid: {where}: Invalid value: "a b": {NAME_RULE}'
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"),
+    [
+        (
+            "memroy",
+            [
+                "must be a standard resource type or fully qualified",
+                "must be a standard resource for containers",
+            ],
+        ),
+        ("pods", ["must be a standard resource for containers"]),
+        ("requests.example.com/gpu", ["doesn't follow extended resource name standard"]),
+    ],
+)
+def test_names_of_resources_are_checked(name: str, rules: list[str]) -> None:
+    paths = [f"spec.containers[0].resources.{field}[{name}]" for field in ("limits", "requests")]
+    errors = [f'{path}: Invalid value: "{name}": {rule}' for path in paths for rule in rules]
+    expected = f'Pod "x" is invalid: [{", ".join(errors)}]'
+    assert refusal("Pod", {"spec": requesting(name)}) == expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "nvidia.com/gpu", "kubernetes.io/x"],
+)
+def test_resources_that_containers_have_are_accepted(name: str) -> None:
+    assert refusal("Pod", {"spec": requesting(name)}) == ""
+
+
+def test_templates_of_pods_are_checked() -> None:
+    labels = {"app": "a"}
+    template = {"metadata": {"labels": {**labels, "a b": ""}}, "spec": requesting("memroy")}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    text = refusal("Deployment", {"spec": spec})
+    assert 'spec.template.labels: Invalid value: "a b": ' in text
+    where = "spec.template.spec.containers[0].resources.requests[memroy]"
+    assert f'{where}: Invalid value: "memroy": must be a standard resource for containers' in text
+
+
+def test_taints_are_checked() -> None:
+    taints = [{"key": "a b", "value": "c d", "effect": "NoSchedule"}]
+    text = refusal("Node", {"spec": {"taints": taints}})
+    assert 'spec.taints[0].key: Invalid value: "a b": ' in text
+    assert 'spec.taints[0].value: Invalid value: "c d": ' in text

@@ -208,7 +208,11 @@ class Verbs:
 
         with self.maybe_dry_run(request):
             return self._cluster.change(
-                served.stored, *request.key, stored_edit, subresource=request.subresource
+                served.stored,
+                *request.key,
+                stored_edit,
+                subresource=request.subresource,
+                is_part=part is not None,
             )
 
     def _apply(self, request: ObjectRequest) -> ApiResponse:

@@ -37,9 +37,15 @@ from kubestow.apiserver.writes.groups import (
     with_priority,
 )
 from kubestow.apiserver.writes.names import name_errors
+from kubestow.apiserver.writes.pod_updates import pod_update_errors
 from kubestow.apiserver.writes.service_addresses import with_cluster_address
-from kubestow.apiserver.writes.validation import change_errors, field_errors
+from kubestow.apiserver.writes.validation import (
+    field_errors,
+    metadata_errors,
+    template_errors,
+)
 from kubestow.apiserver.writes.workloads import (
+    WITH_TEMPLATE,
     generate_job_selector,
     workload_change_errors,
     workload_errors,
@@ -124,8 +130,11 @@ def validated(resource: ApiResource, document: JsonObject) -> ApiObject:
     """The typed struct of a document; InvalidError if it violates a rule of its kind."""
     typed = decoded(resource, document)
     errors = name_errors(resource, typed.metadata.name)
-    if not resource.is_custom:
+    if resource.is_custom:
+        errors += metadata_errors("metadata", typed.metadata)
+    else:
         errors += [*field_errors(typed), *workload_errors(document), *group_errors(typed)]
+        errors += _template_errors(document)
     if resource is CUSTOM_RESOURCE_DEFINITIONS:
         errors += definition_errors(document)
     if errors:
@@ -133,14 +142,21 @@ def validated(resource: ApiResource, document: JsonObject) -> ApiObject:
     return typed
 
 
-def admit_change(old: StoredObject, new: StoredObject, lookup: Lookup) -> None:
-    """InvalidError or Forbidden if an update violates a rule of its kind."""
+def admit_change(
+    old: StoredObject, new: StoredObject, lookup: Lookup, *, is_part: bool = False
+) -> None:
+    """InvalidError or Forbidden if an update violates a rule of its kind.
+
+    With `is_part` it comes from a subresource that writes what others may not.
+    """
     if new.resource.is_custom:
         return  # its schema is checked where requests are read
     if detail := refuse_job_change(old, new, lookup):
         raise forbidden(new.resource, new.name, detail)
-    errors = list(change_errors(old.typed, new.typed))
-    errors += workload_errors(new.document)
+    errors = list(field_errors(new.typed))
+    if new.resource is PODS and not is_part:
+        errors += pod_update_errors(old.document, new.document)
+    errors += [*workload_errors(new.document), *_template_errors(new.document)]
     errors += workload_change_errors(old.document, new.document)
     errors += group_errors(new.typed)
     errors += group_change_errors(old, new)
@@ -149,6 +165,28 @@ def admit_change(old: StoredObject, new: StoredObject, lookup: Lookup) -> None:
         errors += definition_change_errors(old.document, new.document)
     if errors:
         raise invalid(qualified_kind(new.resource), new.name, errors)
+
+
+def _template_errors(document: JsonObject) -> list[str]:
+    """What is wrong with the pods that a workload makes."""
+    template = as_object(value_at(document, "spec", "template"))
+    if document.get("kind") not in WITH_TEMPLATE or not value_at(template, "spec", "containers"):
+        return []
+    pod: JsonObject = {**template, "kind": "Pod"}
+    try:
+        typed = convert(Pod, apply_defaults(pod))
+    except DecodeError as error:
+        return [f"spec.template: Invalid value: {error}"]
+    return list(template_errors(typed.metadata, typed.spec))
+
+
+def admit_pod_update(old: JsonObject, new: JsonObject, lookup: Lookup) -> JsonObject:
+    """The update of a pod with what admission fills in again."""
+    for field in ("priority", "preemptionPolicy"):
+        known = value_at(old, "spec", field)
+        if known is not None:
+            new = filled_at(new, ("spec", field), known)
+    return tolerate_lost_nodes(new, lookup)
 
 
 def _with_qos_class(document: JsonObject, pod: Pod) -> Admitted:

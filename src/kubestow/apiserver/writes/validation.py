@@ -2,18 +2,25 @@
 
 Each error names the field and the value in the words of an API server, so that users recognise it.
 Checked is what would otherwise place pods wrongly or break a plugin; an image that does not exist
-or a label that is too long passes.
+passes.
 
-Not here: names (`names`), types of fields (`api.decode`), files written by hand before they reach a
-server (`api.check`).
+Not here: names (`names`), types of fields (`api.decode`), which fields of a pod may change
+(`pod_updates`), files written by hand before they reach a server (`api.check`).
 """
 
 import json
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kubestow.api.labels import SelectorError, invalid_value, parse_label_selector
-from kubestow.api.meta import ApiObject, LabelSelector, ResourceList
+from kubestow.api.labels import (
+    SelectorError,
+    invalid_value,
+    label_value_errors,
+    labels_errors,
+    parse_label_selector,
+    qualified_name_errors,
+)
+from kubestow.api.meta import ApiObject, LabelSelector, ObjectMeta, ResourceList
 from kubestow.api.node import Node
 from kubestow.api.pod import (
     Container,
@@ -27,6 +34,7 @@ from kubestow.api.pod import (
     TopologySpreadConstraint,
 )
 from kubestow.api.quantity import ZERO
+from kubestow.api.resources import is_hugepage
 from kubestow.api.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
 from kubestow.api.workload import PodDisruptionBudget, ReplicaSet, StatefulSet
 
@@ -47,12 +55,24 @@ _PROTOCOLS: Final = ("TCP", "UDP", "SCTP")
 _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 _POLICIES: Final = ("Honor", "Ignore")
 _PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
+_COMPUTE: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
+# Names that are known to quotas, but that no container can request.
+_COUNTED: Final = frozenset(
+    (
+        "requests.cpu", "requests.memory", "requests.ephemeral-storage", "requests.storage",
+        "limits.cpu", "limits.memory", "limits.ephemeral-storage", "pods", "resourcequotas",
+        "services", "replicationcontrollers", "secrets", "configmaps", "persistentvolumeclaims",
+        "storage", "services.nodeports", "services.loadbalancers",
+    )
+)  # fmt: skip
+_QUOTA: Final = "requests."
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def field_errors(obj: ApiObject) -> Errors:
     """The errors of an object, one text per field; none for one that may be stored."""
+    yield from metadata_errors("metadata", obj.metadata)
     match obj:
         case Pod():
             yield from _pod_errors(obj)
@@ -75,11 +95,18 @@ def field_errors(obj: ApiObject) -> Errors:
             pass
 
 
-def change_errors(old: ApiObject, new: ApiObject) -> Errors:
-    """The errors of an update of an existing object."""
-    yield from field_errors(new)
-    if isinstance(old, Pod) and isinstance(new, Pod) and old.spec.node_name != new.spec.node_name:
-        yield _forbidden("spec.nodeName", "pod updates may not change it; bind the pod instead")
+def metadata_errors(path: str, metadata: ObjectMeta) -> Errors:
+    """The errors of labels, and of the keys of annotations."""
+    yield from labels_errors(metadata.labels, f"{path}.labels")
+    keys = {key.lower(): "" for key in metadata.annotations}
+    yield from labels_errors(keys, f"{path}.annotations")
+
+
+def template_errors(metadata: ObjectMeta, spec: PodSpec) -> Errors:
+    """The errors of a template of pods, at `spec.template` of its object."""
+    yield from metadata_errors("spec.template", metadata)
+    for error in _pod_errors(Pod(spec=spec)):
+        yield f"spec.template.{error}"
 
 
 # --- Texts ------------------------------------------------------------------------------------
@@ -119,10 +146,41 @@ def _duplicate_errors(path: str, field: str, names: Iterable[str]) -> Errors:
 # --- All kinds --------------------------------------------------------------------------------
 
 
+def _key_errors(path: str, key: str) -> Errors:
+    """Of the key of a label; what is missing is reported on its own."""
+    if key:
+        yield from (invalid_value(path, key, error) for error in qualified_name_errors(key))
+
+
 def _quantity_errors(path: str, quantities: ResourceList | None) -> Errors:
     for name, quantity in (quantities or {}).items():
         if quantity < ZERO:
             yield invalid_value(f"{path}[{name}]", str(quantity), _NOT_NEGATIVE)
+
+
+def _resource_name_errors(path: str, quantities: ResourceList | None) -> Errors:
+    """Of what containers request: a resource that every node has, or one with a domain."""
+    for name in quantities or {}:
+        where = f"{path}[{name}]"
+        if name in _COMPUTE or is_hugepage(name):
+            continue
+        if errors := qualified_name_errors(name):
+            yield from (invalid_value(where, name, error) for error in errors)
+        elif "/" not in name:
+            if name not in _COUNTED:
+                rule = "must be a standard resource type or fully qualified"
+                yield invalid_value(where, name, rule)
+            yield invalid_value(where, name, "must be a standard resource for containers")
+        elif not _is_native(name) and not _is_extended(name):
+            yield invalid_value(where, name, "doesn't follow extended resource name standard")
+
+
+def _is_native(name: str) -> bool:
+    return "kubernetes.io/" in name
+
+
+def _is_extended(name: str) -> bool:
+    return not name.startswith(_QUOTA) and not qualified_name_errors(f"{_QUOTA}{name}")
 
 
 def _resource_errors(path: str, resources: ResourceRequirements | None) -> Errors:
@@ -171,6 +229,7 @@ def _expression_errors(path: str, requirement: NodeSelectorRequirement) -> Error
     values = requirement.values or ()
     if not requirement.key:
         yield _required(f"{path}.key")
+    yield from _key_errors(f"{path}.key", requirement.key)
     match requirement.operator:
         case "In" | "NotIn":
             if not values:
@@ -207,6 +266,8 @@ def _pod_errors(pod: Pod) -> Errors:
     yield from _container_list_errors(spec)
     yield from _resource_errors("spec.resources", spec.resources)
     yield from _quantity_errors("spec.overhead", spec.overhead)
+    yield from _resource_name_errors("spec.overhead", spec.overhead)
+    yield from labels_errors(spec.node_selector or {}, "spec.nodeSelector")
     yield from _host_port_errors(spec)
     yield from _duplicate_errors("spec.volumes", "name", (volume.name for volume in spec.volumes))
     yield from _toleration_errors(spec)
@@ -238,6 +299,8 @@ def _container_list_errors(spec: PodSpec) -> Errors:
 
 def _container_errors(path: str, container: Container) -> Errors:
     yield from _resource_errors(f"{path}.resources", container.resources)
+    yield from _resource_name_errors(f"{path}.resources.limits", container.resources.limits)
+    yield from _resource_name_errors(f"{path}.resources.requests", container.resources.requests)
     for index, port in enumerate(container.ports):
         where = f"{path}.ports[{index}]"
         if not 1 <= port.container_port <= PORT_MAX:
@@ -266,7 +329,10 @@ def _toleration_errors(spec: PodSpec) -> Errors:
         path = f"spec.tolerations[{index}]"
         if toleration.effect:
             yield from _choice_errors(f"{path}.effect", toleration.effect, _EFFECTS)
+        yield from _key_errors(f"{path}.key", toleration.key)
         operator = toleration.operator
+        if operator in ("", "Equal") and (errors := label_value_errors(toleration.value)):
+            yield invalid_value(f"{path}.operator", toleration.value, ";".join(errors))
         if operator:
             yield from _choice_errors(f"{path}.operator", operator, _TOLERATION_OPERATORS)
         if not toleration.key and operator != "Exists":
@@ -309,6 +375,7 @@ def _pod_affinity_errors(path: str, affinity: PodAffinity | None) -> Errors:
 def _pod_term_errors(path: str, term: PodAffinityTerm) -> Errors:
     if not term.topology_key:
         yield _required(f"{path}.topologyKey", "can not be empty")
+    yield from _key_errors(f"{path}.topologyKey", term.topology_key)
     yield from _selector_errors(f"{path}.labelSelector", term.label_selector)
     yield from _selector_errors(f"{path}.namespaceSelector", term.namespace_selector)
 
@@ -326,6 +393,7 @@ def _spread_errors(constraints: tuple[TopologySpreadConstraint, ...]) -> Errors:
             yield _wrong(f"{path}.maxSkew", constraint.max_skew, _POSITIVE)
         if not constraint.topology_key:
             yield _required(f"{path}.topologyKey", "can not be empty")
+        yield from _key_errors(f"{path}.topologyKey", constraint.topology_key)
         action = constraint.when_unsatisfiable
         yield from _choice_errors(f"{path}.whenUnsatisfiable", action, _ACTIONS)
         if (constraint.topology_key, action) in seen:
@@ -371,6 +439,9 @@ def _node_errors(node: Node) -> Errors:
         path = f"spec.taints[{index}]"
         if not taint.key:
             yield _required(f"{path}.key")
+        yield from _key_errors(f"{path}.key", taint.key)
+        if errors := label_value_errors(taint.value):
+            yield invalid_value(f"{path}.value", taint.value, ";".join(errors))
         yield from _choice_errors(f"{path}.effect", taint.effect, _EFFECTS)
         if (taint.key, taint.effect) in seen:
             yield f"{path}: Duplicate value: taints must be unique by key and effect pair"

@@ -29,7 +29,7 @@ Errors = Iterator[str]
 
 _TEMPLATE: Final[Path] = ("spec", "template")
 _SELECTING: Final = frozenset(("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"))
-_WITH_TEMPLATE: Final = _SELECTING | {"ReplicationController", "Job"}
+WITH_TEMPLATE: Final = _SELECTING | {"ReplicationController", "Job"}
 
 # The labels by which a job selects its pods; the two without a prefix are those of older versions.
 JOB_NAME_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
@@ -113,7 +113,7 @@ def default_service(document: JsonObject) -> JsonObject:
 def workload_errors(document: JsonObject) -> Errors:
     """The errors of an object that makes pods; none for other kinds."""
     kind: str = document.get("kind", "")
-    if kind not in _WITH_TEMPLATE:
+    if kind not in WITH_TEMPLATE:
         return
     for field in ("replicas", "parallelism", "completions", "minReadySeconds"):
         count = value_at(document, "spec", field)
