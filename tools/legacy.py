@@ -15,16 +15,16 @@ from kubestow.api.pod import Pod
 from kubestow.cache.cache import Cache
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
-from kubestow.index.nodes import Nodes, nodes_of
-from kubestow.plugins.legacy.contract import (
+from kubestow.editions.v1_9.plugins.contract import (
     Attempt,
     LegacyCluster,
     Predicate,
     Priority,
     is_reducing,
 )
-from kubestow.plugins.legacy.pod import LegacyPodInfo
-from kubestow.plugins.legacy.reasons import FITS, reasons_of
+from kubestow.editions.v1_9.plugins.pod import LegacyPodInfo
+from kubestow.editions.v1_9.plugins.reasons import FITS, reasons_of
+from kubestow.index.nodes import Nodes, nodes_of
 
 
 class LegacyBench:

@@ -9,6 +9,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.profile import DEFAULT_PLUGINS
+from kubestow.editions.v1_20.plugins.registry import REGISTRY_117, REGISTRY_120
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.hints import can_reject
 from kubestow.framework.plugin import (
@@ -22,7 +23,6 @@ from kubestow.framework.plugin import (
 )
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes, nodes_of
-from kubestow.plugins.legacy.v1_20.registry import REGISTRY_117, REGISTRY_120
 from kubestow.plugins.registry import REGISTRY, PluginClass
 from kubestow.testing import (
     make_handle,

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from kubestow.simulator.legacy.walk import walk_older
+from kubestow.editions.walking import walk_older
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.simulator.walk import walk
 

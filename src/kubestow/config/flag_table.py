@@ -25,8 +25,8 @@ from kubestow.config.flag_kinds import (
     STRINGS,
     VERSION,
 )
-from kubestow.config.older_flags import OLDER_FLAGS
 from kubestow.config.scalars import seconds
+from kubestow.editions.flags import OLDER_FLAGS
 
 _IGNORED: Final = "Ignored when --config is given."
 _LEASE: Final = "Only used with leader election."

@@ -1,7 +1,7 @@
 """Builds a scheduler from its parts.
 
 Handles, plugins, profiles, queue, decider and binder depend on each other in this order. Where an
-older version differs, its factory (`engine.legacy.factory`) overrides a method of this one.
+older version differs, its factory (`editions.v1_20.engine.factory`) overrides a method of this one.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -26,9 +26,9 @@ from kubestow.config.flags import ParsedFlags, apply_flags, parse_flags
 from kubestow.config.scalars import Duration
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config, validate_config
+from kubestow.editions.compatibility import Compatibility
+from kubestow.editions.options import OlderOptions, older_options, with_older_lock
 from kubestow.errors import ConfigError
-from kubestow.service.compatibility import Compatibility
-from kubestow.service.older_options import OlderOptions, older_options, with_older_lock
 from kubestow.service.versions import UPSTREAM_VERSION
 
 PROGRAM: Final = "kube-scheduler"

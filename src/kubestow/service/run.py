@@ -32,9 +32,10 @@ from kubestow.cluster.election import process_identity
 from kubestow.cluster.events import EventRecorder
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import write_config
+from kubestow.editions.compatibility import Compatibility
+from kubestow.editions.rules import TODAY, Edition
 from kubestow.engine.bind import BindPermission
 from kubestow.engine.decision import Decision
-from kubestow.engine.edition import TODAY, Edition
 from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.watching import ClusterWatcher
@@ -47,7 +48,6 @@ from kubestow.logs import fail, inform, is_printed
 from kubestow.plugins.loading import load_plugins
 from kubestow.queue import QueuedPod
 from kubestow.recording.recording import RecordTo, RunRecording
-from kubestow.service.compatibility import Compatibility
 from kubestow.service.connections import Connections
 from kubestow.service.debugger import CacheDebugger
 from kubestow.service.leadership import Leadership

@@ -1,7 +1,7 @@
 """A small cluster whose scheduler reports what happens inside it, for `kubestow demo --verbose`.
 
 Shown are the places of a pod in the queue, its state in the cache, the tree of nodes and the order
-of the snapshot. The story is the same for every version (`simulator.legacy.walk`): three nodes in
+of the snapshot. The story is the same for every version (`editions.walking`): three nodes in
 two zones, pods that fit, one that does not, a node on which it does, and a deletion.
 """
 
@@ -18,8 +18,8 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock
 from kubestow.cluster.resources import PODS
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.editions.rules import TODAY, Edition
 from kubestow.engine.decision import Decision
-from kubestow.engine.edition import TODAY, Edition
 from kubestow.errors import CacheError
 from kubestow.queue import Queue, QueuedPod
 from kubestow.simulator.embedded import EmbeddedCluster

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
+from kubestow.editions.compatibility import Compatibility
 from kubestow.errors import InputError
 from kubestow.service.commands.file_options import Force
-from kubestow.service.compatibility import Compatibility
 from kubestow.service.formats import BenchFormat, VariantChoice
 
 

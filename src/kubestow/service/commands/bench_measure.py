@@ -17,11 +17,11 @@ import numpy as np
 
 from kubestow.clock import SystemClock
 from kubestow.config.feature_gates import DEFAULT_GATES
+from kubestow.editions.compatibility import Compatibility
 from kubestow.errors import InputError, KubestowError
 from kubestow.files import keeping
 from kubestow.framework.profile import Profile
 from kubestow.service.commands.bench_output import print_line, print_table
-from kubestow.service.compatibility import Compatibility
 from kubestow.service.formats import BenchFormat, VariantChoice
 from kubestow.service.metrics.catalogue import SchedulerCatalogue
 from kubestow.service.metrics.recorders import SchedulerRecorder
@@ -178,7 +178,7 @@ def _simulate(job: Job) -> PodTimes:
     make: MakeSimulation = Simulation
     if job.compatibility is not Compatibility.TODAY:
         # Imported here, like all legacy code: only when an older version is to run.
-        from kubestow.service.commands.legacy import default_simulation
+        from kubestow.editions.simulating import default_simulation
 
         make = default_simulation(job.compatibility)
     return measure_simulation(

@@ -110,8 +110,8 @@ def _replayer(recording: Recording, clock: VirtualClock) -> Callable[[Json, Repo
             (replay_run if is_run(scenario) else decisions)(scenario, report)
 
         return replay
-    # Imported here, like all legacy code: only when an older version is to run.
-    from kubestow.simulator.legacy.conformance import replay_v1_9
+    # Imported here, like every other edition: only when it is to run.
+    from kubestow.editions.v1_9.simulator.conformance import replay_v1_9
 
     return replay_v1_9
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from kubestow.editions.compatibility import Compatibility
 from kubestow.errors import InputError
 from kubestow.service.commands.file_options import Force, MaxInput
 from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
-from kubestow.service.compatibility import Compatibility
 from kubestow.simulator.defaults import NODE_COUNT, NODE_GRACE_S, NODES_PER_CLUSTER, RECORD_SIZE_MIB
 
 if TYPE_CHECKING:

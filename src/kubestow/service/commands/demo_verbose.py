@@ -2,7 +2,7 @@
 
 import asyncio
 
-from kubestow.service.compatibility import Compatibility
+from kubestow.editions.compatibility import Compatibility
 from kubestow.service.output import stdout
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.simulator.walk import walk
@@ -18,8 +18,8 @@ async def _tell(version: Compatibility) -> None:
     if version is Compatibility.TODAY:
         await walk(_say, clock)
         return
-    # Imported here, like all legacy code: only when an older version is to run.
-    from kubestow.simulator.legacy.walk import walk_older
+    # Imported here, like every other edition: only when it is to run.
+    from kubestow.editions.walking import walk_older
 
     await walk_older(version, _say, clock)
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from kubestow import collector
 from kubestow.clock import Clock, SystemClock
+from kubestow.editions.compatibility import Compatibility
 from kubestow.errors import CacheCorruptedError, ConfigError
 from kubestow.logs import fail
-from kubestow.service.compatibility import Compatibility
 from kubestow.service.connections import connect
 from kubestow.service.logging import LogSettings, Verbosity, configure_logging
 from kubestow.service.loops import LoopThreads
@@ -98,8 +98,8 @@ async def _run(options: SchedulerOptions, verbosity: Verbosity) -> int:
 def _parts(options: SchedulerOptions, clock: Clock, rng: np.random.Generator) -> ProcessParts:
     if options.older.version is Compatibility.TODAY:
         return todays_parts(options, clock, rng)
-    # Imported here, like all legacy code: only when an older version is to run.
-    from kubestow.service.legacy.starting import older_parts
+    # Imported here, like every other edition: only when it is to run.
+    from kubestow.editions.starting import older_parts
 
     return older_parts(options, clock, rng)
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from kubestow.editions.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.commands.input_options import takes_cluster
 from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
-from kubestow.service.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.formats import OutputFormat, TraceFormat
 from kubestow.simulator.defaults import LIMIT_S
 

@@ -9,7 +9,9 @@ from typing import Protocol
 
 from kubestow.api.files import Document
 from kubestow.config.feature_gates import DEFAULT_GATES
-from kubestow.config.older_gates import parse_older_gates
+from kubestow.editions.compatibility import AlgorithmOptions, Compatibility
+from kubestow.editions.gates import parse_older_gates
+from kubestow.editions.options import OlderOptions
 from kubestow.errors import InputError
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.service.commands.cluster_input import load_input
@@ -23,9 +25,7 @@ from kubestow.service.commands.simulate_request import (
     with_percentage,
     written,
 )
-from kubestow.service.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.logging import warnings_on_stderr
-from kubestow.service.older_options import OlderOptions
 from kubestow.service.output import progress_bar
 from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.gang_definitions import dialects_of
@@ -132,7 +132,7 @@ def _older_with_plugins(
     documents: Sequence[Document], config_maps: Sequence[Document], request: SimulateRequest
 ) -> _MakeSimulation:
     # Imported here, like all legacy code: only when an older version is to run.
-    from kubestow.service.commands.legacy import older_edition, older_plugins_config
+    from kubestow.editions.simulating import older_edition, older_plugins_config
 
     edition, older = older_edition(request.compatibility), _older_options(request)
     config, registry = older_plugins_config(request.config_file, older, edition, config_maps)
@@ -151,6 +151,6 @@ def _older_options(request: SimulateRequest) -> OlderOptions:
 def _of_v1_9(
     documents: Sequence[Document], config_maps: Sequence[Document], request: SimulateRequest
 ) -> _MakeSimulation:
-    from kubestow.service.commands.legacy import v1_9_simulation
+    from kubestow.editions.simulating import v1_9_simulation
 
     return v1_9_simulation(documents, config_maps, _older_options(request))

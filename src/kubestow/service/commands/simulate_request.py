@@ -7,9 +7,9 @@ from typing import Final
 import msgspec
 
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.editions.compatibility import AlgorithmOptions, Compatibility
 from kubestow.recording.recording import RecordTo
 from kubestow.service.commands.cluster_input import InputRequest
-from kubestow.service.compatibility import AlgorithmOptions, Compatibility
 from kubestow.service.formats import OutputFormat, TraceFormat
 from kubestow.service.output import stderr
 from kubestow.simulator.reports.files import Report, check_reports, write_report

@@ -9,8 +9,10 @@ import msgspec
 
 from kubestow.api.files import Document
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
-from kubestow.config.older_gates import parse_older_gates
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.editions.compatibility import AlgorithmOptions, Compatibility
+from kubestow.editions.gates import parse_older_gates
+from kubestow.editions.options import OlderOptions
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profiles import Registry
 from kubestow.errors import InputError
@@ -26,8 +28,6 @@ from kubestow.service.commands.simulate_request import (
     with_percentage,
     written,
 )
-from kubestow.service.compatibility import AlgorithmOptions, Compatibility
-from kubestow.service.older_options import OlderOptions
 from kubestow.service.output import stderr
 from kubestow.simulator.gang_definitions import dialects_of
 from kubestow.simulator.input.changes import InputChanges
@@ -110,7 +110,7 @@ def _scheduler(request: SimulateRequest) -> _Scheduler:
         gates = checked_gates(request.feature_gates)
         return _Scheduler(with_percentage(config, request), registry, gates)
     # Imported here, like all legacy code: only when an older version is to run.
-    from kubestow.service.commands.legacy import (
+    from kubestow.editions.simulating import (
         older_edition,
         older_plugins_config,
         v1_9_cluster,

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 
+from kubestow.editions.compatibility import Compatibility
 from kubestow.errors import InputError
 from kubestow.service.commands.cluster_input import InputRequest, load_input
 from kubestow.service.commands.play import play
@@ -16,7 +17,6 @@ from kubestow.service.commands.simulate_request import (
     with_percentage,
     written,
 )
-from kubestow.service.compatibility import Compatibility
 from kubestow.service.formats import TraceFormat
 from kubestow.simulator.gang_definitions import dialects_of
 from kubestow.simulator.reports.files import report_of

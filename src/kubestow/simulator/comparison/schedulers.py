@@ -18,8 +18,8 @@ from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.profile import PluginRef, Plugins
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config
-from kubestow.engine.edition import TODAY as TODAYS_EDITION
-from kubestow.engine.edition import Edition
+from kubestow.editions.rules import TODAY as TODAYS_EDITION
+from kubestow.editions.rules import Edition
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profiles import Registry
 from kubestow.errors import ConfigError

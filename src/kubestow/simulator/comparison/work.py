@@ -101,13 +101,13 @@ class _Observed:
             gates = parse_gates(material.gates)
             run = self._run_with_plugins(material, todays_scheduler(task.variant, gates))
         else:
-            # Imported here, like all legacy code: only when an older version is to run.
-            from kubestow.simulator.comparison import older
+            # Imported here, like every other edition: only when it is to run.
+            from kubestow.editions import comparing
 
             if task.variant.version == "v1.9":
-                run = older.run_v1_9(material, task, self.choices.choices)
+                run = comparing.run_v1_9(material, task, self.choices.choices)
             else:
-                run = self._run_with_plugins(material, older.older_scheduler(task.variant))
+                run = self._run_with_plugins(material, comparing.older_scheduler(task.variant))
         return msgspec.structs.replace(run, variant=task.variant.name)
 
     def _run_with_plugins(self, material: Material, scheduler: PluginScheduler) -> RunResult:

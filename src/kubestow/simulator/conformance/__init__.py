@@ -2,7 +2,7 @@
 
 `recording` finds and reads the files, `replay` follows a scenario pod by pod, `compare` compares
 one decision, `report` counts. Whole runs of the scheduler are replayed by `runs`. Recordings of
-v1.9 have a format of their own (`simulator.legacy`). The command line is in `service`.
+v1.9 have a format of their own (`editions.v1_9.simulator`). The command line is in `service`.
 """
 
 from kubestow.simulator.conformance.recording import (

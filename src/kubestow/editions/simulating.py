@@ -1,0 +1,144 @@
+"""`kubestow simulate --compatibility`: the rules of the flags of older versions, and the run."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from kubestow.api.decode import is_map
+from kubestow.api.files import Document
+from kubestow.api.meta import JsonObject
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.clock import Clock
+from kubestow.config.defaults import complete_config
+from kubestow.config.extenders import ExtenderConfig
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.editions.choosing import edition_of
+from kubestow.editions.compatibility import AlgorithmOptions, Compatibility
+from kubestow.editions.gates import EQUIVALENCE_CACHE, parse_older_gates
+from kubestow.editions.options import OlderOptions
+from kubestow.editions.rules import Edition
+from kubestow.editions.shared.algorithm_source import legacy_algorithm
+from kubestow.editions.v1_9.engine.decide import LegacyDecision
+from kubestow.editions.v1_9.simulator.embedded import EmbeddedV19, counted
+from kubestow.editions.v1_9.simulator.simulation import LegacySimulation
+from kubestow.editions.v1_20.service.plugin_config import with_policy
+from kubestow.errors import InputError
+from kubestow.plugins.loading import LoadedPlugins
+from kubestow.service.commands.scheduler_config import load_scheduler_config
+from kubestow.service.output import stderr
+from kubestow.simulator.bench.throughput import MakeSimulation
+from kubestow.simulator.embedded import Controller
+from kubestow.simulator.scenario.collector import Collector
+from kubestow.simulator.scenario.run import MakeCluster
+from kubestow.simulator.simulation import Simulation
+
+
+def v1_9_simulation(
+    documents: Sequence[Document],
+    config_maps: Sequence[Document],
+    older: OlderOptions,
+) -> Callable[[Callable[[LegacyDecision], None]], LegacySimulation]:
+    """A function that makes the simulation, to be called in the loop it runs in."""
+    options = older.algorithm
+    algorithm = legacy_algorithm(options, _policy_data(options, config_maps))
+    algorithm = algorithm._replace(extenders=_without_binders(algorithm.extenders))
+    return lambda note: LegacySimulation(
+        documents,
+        algorithm,
+        scheduler_name=options.scheduler_name,
+        use_equivalence_cache=older.gates[EQUIVALENCE_CACHE],
+        on_decision=note,
+    )
+
+
+def v1_9_cluster(older: OlderOptions) -> MakeCluster:
+    """A function that makes the cluster of a scenario, with the v1.9 scheduler."""
+    options = older.algorithm
+    algorithm = legacy_algorithm(options, None)
+    algorithm = algorithm._replace(extenders=_without_binders(algorithm.extenders))
+
+    def make(
+        store: MemoryCluster,
+        clock: Clock,
+        *,
+        controllers: Sequence[Controller],
+        collector: Collector,
+        seed: int,
+    ) -> EmbeddedV19:
+        return EmbeddedV19(
+            store,
+            algorithm,
+            clock,
+            scheduler_name=options.scheduler_name,
+            use_equivalence_cache=older.gates[EQUIVALENCE_CACHE],
+            listeners=[counted(collector.attempted)],
+            controllers=controllers,
+            seed=seed,
+            has_events=False,
+        )
+
+    return make
+
+
+def default_simulation(version: Compatibility) -> MakeSimulation:
+    """A function that makes a simulation of that version with its defaults."""
+    older = OlderOptions(version=version, gates=parse_older_gates(version, ()))
+
+    def make(documents: list[JsonObject], config: SchedulerConfig) -> LegacySimulation | Simulation:
+        if version is Compatibility.V1_9:
+            return LegacySimulation(documents, legacy_algorithm(older.algorithm, None))
+        edition = edition_of(version)
+        config = msgspec.structs.replace(config, profiles=(older.profile(),))
+        return Simulation(documents, config, registry=edition.registry, factory=edition.factory)
+
+    return make
+
+
+def older_edition(version: str) -> Edition:
+    return edition_of(version)
+
+
+def older_plugins_config(
+    path: Path | None, older: OlderOptions, edition: Edition, config_maps: Sequence[Document]
+) -> LoadedPlugins:
+    """The configuration of a v1.17 or v1.20 scheduler, and its plugins."""
+    if path is not None:
+        if older.algorithm != AlgorithmOptions():
+            raise InputError("--config replaces the flags of a Policy, a provider and a name")
+        return load_scheduler_config(path, edition.registry, older.profile().plugins)
+    config = complete_config(SchedulerConfig(profiles=(older.profile(),)))
+    config = with_policy(config, older, _policy_data(older.algorithm, config_maps))
+    extenders = _without_binders(config.extenders)
+    return LoadedPlugins(
+        msgspec.structs.replace(config, extenders=extenders), dict(edition.registry)
+    )
+
+
+def _policy_data(
+    options: AlgorithmOptions, config_maps: Sequence[Document]
+) -> Mapping[str, str] | None:
+    if options.source != "configmap":
+        return None
+    namespace, name = options.policy_configmap_namespace, options.policy_configmap
+    return config_map_data([document.raw for document in config_maps], namespace, name)
+
+
+def _without_binders(extenders: Sequence[ExtenderConfig]) -> tuple[ExtenderConfig, ...]:
+    """Extenders filter and score, but do not bind: they would do so in a real cluster."""
+    if any(extender.bind_verb for extender in extenders):
+        stderr().print("Extenders are not asked to bind in a simulation.")
+    return tuple(msgspec.structs.replace(one, bind_verb="") for one in extenders)
+
+
+def config_map_data(
+    documents: Sequence[JsonObject], namespace: str, name: str
+) -> Mapping[str, str] | None:
+    for document in documents:
+        metadata = document.get("metadata")
+        if document.get("kind") != "ConfigMap" or not is_map(metadata):
+            continue
+        if metadata.get("name") == name and metadata.get("namespace", "default") == namespace:
+            data = document.get("data")
+            return {key: str(value) for key, value in data.items()} if is_map(data) else {}
+    return None

@@ -1,0 +1,57 @@
+"""Builds the schedulers of v1.17 and v1.20.
+
+They had plugins, so they use today's profiles and cycles; queue, cache, order of nodes, the choice
+among the best nodes and the texts of failures differ. v1.9 had neither plugins nor profiles, and is
+a scheduler of its own (`scheduler_v1_9`).
+"""
+
+from collections.abc import Mapping
+
+from kubestow.cache.cache import Cache
+from kubestow.cache.groups import Groups
+from kubestow.cache.snapshot import Snapshot
+from kubestow.clock import NANOSECONDS
+from kubestow.editions.shared.cache import Cache117, Cache120, Snapshot117
+from kubestow.editions.v1_20.engine.expiry import ExpiringScheduler
+from kubestow.editions.v1_20.engine.failure import Binder117, Binder120, FailureHandler120
+from kubestow.editions.v1_20.engine.reservoir import ReservoirSelector
+from kubestow.editions.v1_20.queue import SchedulingQueue120
+from kubestow.engine.factory import SchedulerFactory, sort_key_of
+from kubestow.engine.select_host import HostSelector
+from kubestow.framework.profile import Profile
+from kubestow.queue import Queue
+
+
+class FactoryV120(SchedulerFactory):
+    binder_type = Binder120
+    failures_type = FailureHandler120
+    scheduler_type = ExpiringScheduler
+
+    def make_cache(self) -> Cache:
+        return Cache120(self.clock)
+
+    def make_selector(self) -> HostSelector:
+        return ReservoirSelector(self.rng)
+
+    def make_queue(
+        self, profiles: Mapping[str, Profile], groups: Groups, *, has_extenders: bool
+    ) -> Queue:
+        """Without hints: every event moves all parked pods (spec 02 §19.1)."""
+        return SchedulingQueue120(
+            clock=self.clock,
+            sort_key=sort_key_of(profiles),
+            pod_lister=self.objects.pods.get,
+            initial_backoff_ns=self.config.pod_initial_backoff_seconds * NANOSECONDS,
+            max_backoff_ns=self.config.pod_max_backoff_seconds * NANOSECONDS,
+            metrics=self.queue_metrics,
+        )
+
+
+class FactoryV117(FactoryV120):
+    binder_type = Binder117
+
+    def make_cache(self) -> Cache:
+        return Cache117(self.clock)
+
+    def make_snapshot(self) -> Snapshot:
+        return Snapshot117()

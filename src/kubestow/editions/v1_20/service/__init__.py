@@ -1,0 +1,1 @@
+"""The process of a v1.17 or v1.20 scheduler."""
