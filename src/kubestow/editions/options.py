@@ -11,7 +11,6 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.editions.compatibility import AlgorithmOptions, Compatibility
 from kubestow.editions.flags import OLDER_FLAGS
 from kubestow.editions.gates import parse_older_gates
-from kubestow.editions.v1_20.profiles import older_profile
 from kubestow.errors import ConfigError
 
 _LOCK_FIELDS: Final = {
@@ -33,6 +32,9 @@ class OlderOptions(msgspec.Struct, frozen=True, kw_only=True):
         name = self.algorithm.scheduler_name
         if self.version in (Compatibility.TODAY, Compatibility.V1_9):
             return ProfileConfig(scheduler_name=name)
+        # Imported here, like every other edition: only when it is to run.
+        from kubestow.editions.v1_20.profiles import older_profile
+
         return older_profile(
             self.version,
             self.gates,
