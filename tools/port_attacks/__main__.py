@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from tools.port_attacks.run import ALL, AttackRun, Measured
+from tools.port_attacks.run import ALL, NICE, AttackRun, Measured
 
 _HEADER: Final = (
     f"{'attack':20} {'connections':>11} {'lease delay':>12} {'slowest probe':>14} "
@@ -36,7 +36,7 @@ def main() -> int:
             print(_line(result), flush=True)
 
     with tempfile.TemporaryDirectory() as folder:
-        run = AttackRun(Path(folder), seconds=arguments.seconds)
+        run = AttackRun(Path(folder), seconds=arguments.seconds, nice=arguments.nice)
         asyncio.run(run.run(names, report))
     if is_json:
         sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(measured)) + b"\n")
@@ -53,6 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("names", nargs="*", help="parts of names of attacks (all)")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long each lasts (60)")
+    parser.add_argument(
+        "--nice", type=int, default=NICE, help=f"lowers the CPU priority of attackers ({NICE})"
+    )
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     return parser
 

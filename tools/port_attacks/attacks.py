@@ -19,8 +19,6 @@ import msgspec
 LOOPBACK: Final = "127.0.0.1"
 _PACKED_MIB: Final = 1024
 _CHUNK_BYTES: Final = 65_536
-# Attackers have machines of their own: here they take the CPU time that the scheduler leaves.
-_NICE: Final = 10
 # A client that is refused tries again after this time.
 _REFUSED_S: Final = 0.01
 
@@ -123,10 +121,10 @@ NAMES: Final = tuple(attack.name for attack in ATTACKS)
 class Attacker:
     """A process that attacks until it is stopped."""
 
-    def __init__(self, name: str, port: int) -> None:
+    def __init__(self, name: str, port: int, *, nice: int) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_main, args=(theirs, name, port), daemon=True)
+        self._process = context.Process(target=_main, args=(theirs, name, port, nice), daemon=True)
         self._process.start()
 
     def start(self) -> None:
@@ -142,9 +140,9 @@ class Attacker:
         return count
 
 
-def _main(pipe: Connection, name: str, port: int) -> None:
+def _main(pipe: Connection, name: str, port: int, nice: int) -> None:
     attack = next(attack for attack in ATTACKS if attack.name == name)
-    os.nice(_NICE)
+    os.nice(nice)
     clients = _Clients(attack, port)
     pipe.send(None)
     pipe.recv()

@@ -29,6 +29,7 @@ class Probes:
         self._tls = client_context()
         self._count = self._failed = 0
         self._longest_s = 0.0
+        self._started_s: dict[str, float] = {}  # of those that wait for their answer
 
     async def run(self) -> None:
         """Ask until cancelled."""
@@ -42,16 +43,20 @@ class Probes:
             await asyncio.sleep(PERIOD_S)
 
     def read(self) -> SeenProbes:
-        seen = SeenProbes(self._count, self._failed, self._longest_s)
+        # What still waits counts with the time until now.
+        now_s = self._clock.monotonic_s()
+        waiting_s = [now_s - started_s for started_s in self._started_s.values()]
+        seen = SeenProbes(self._count, self._failed, max(self._longest_s, *waiting_s, 0.0))
         self._count = self._failed = 0
         self._longest_s = 0.0
         return seen
 
     async def _ask_again(self, path: str) -> None:
         while True:
-            started_s = self._clock.monotonic_s()
+            self._started_s[path] = started_s = self._clock.monotonic_s()
             is_good = await self._is_good(path)
             passed_s = self._clock.monotonic_s() - started_s
+            del self._started_s[path]
             self._count += 1
             self._failed += not is_good
             self._longest_s = max(self._longest_s, passed_s)

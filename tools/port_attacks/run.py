@@ -21,6 +21,8 @@ ALL: Final = (NOTHING, *NAMES, EVERYTHING)
 # What an attack may delay.
 LEASE_S_MAX: Final = 2.0
 PROBE_S_MAX: Final = 1.0
+# Attackers have machines of their own: here they take the CPU time that the scheduler leaves.
+NICE: Final = 10
 # The lease is renewed this often.
 RENEWAL_S: Final = 2.0
 
@@ -44,6 +46,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     def is_harmless(self) -> bool:
         return (
             self.is_leading
+            and self.probes > 0
             and not self.failed_probes
             and not self.tracebacks
             and self.lease_delay_s <= LEASE_S_MAX
@@ -52,8 +55,12 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttackRun:
-    def __init__(self, folder: Path, *, seconds: float) -> None:
-        """The cluster's files go to the folder; each attack lasts `seconds`."""
+    def __init__(self, folder: Path, *, seconds: float, nice: int = NICE) -> None:
+        """The cluster's files go to the folder; each attack lasts `seconds`.
+
+        `nice` is by how much the CPU priority of attackers is below that of the scheduler.
+        """
+        self._nice = nice
         self._folder = folder
         self._seconds = seconds
         self._clock = SystemClock()
@@ -91,7 +98,9 @@ class AttackRun:
         port: int,
     ) -> Measured:
         chosen = NAMES if name == EVERYTHING else () if name == NOTHING else (name,)
-        attackers = [await asyncio.to_thread(Attacker, each, port) for each in chosen]
+        attackers = [
+            await asyncio.to_thread(Attacker, each, port, nice=self._nice) for each in chosen
+        ]
         for attacker in attackers:
             await asyncio.to_thread(attacker.start)
         before = await asyncio.to_thread(cluster.read)

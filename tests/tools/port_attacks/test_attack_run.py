@@ -7,13 +7,67 @@ A short form with room for a busy machine; the figures in docs/reliability.md ar
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from tools.port_attacks.run import EVERYTHING, AttackRun, Measured
+from kubestow.testing.clock import ManualClock
+from tools.port_attacks.probes import Probes, SeenProbes
+from tools.port_attacks.run import (
+    EVERYTHING,
+    LEASE_S_MAX,
+    PROBE_S_MAX,
+    AttackRun,
+    Measured,
+)
 
 SECONDS = 5.0
 # The lease is lost after ten seconds without a renewal, of which two pass anyway.
 LEASE_DELAY_S = 8.0
+
+
+def test_a_run_without_answers_is_not_harmless() -> None:
+    good = Measured(
+        name="a",
+        connections=1,
+        renewals=1,
+        lease_delay_s=LEASE_S_MAX,
+        probes=1,
+        failed_probes=0,
+        probe_s=PROBE_S_MAX,
+        log_lines=0,
+        tracebacks=0,
+        rss_mib=1.0,
+        is_leading=True,
+    )
+    assert good.is_harmless
+    for change in (
+        {"probes": 0},
+        {"failed_probes": 1},
+        {"tracebacks": 1},
+        {"is_leading": False},
+        {"lease_delay_s": LEASE_S_MAX + 0.1},
+        {"probe_s": PROBE_S_MAX + 0.1},
+    ):
+        assert not msgspec.structs.replace(good, **change).is_harmless
+
+
+def test_a_probe_that_waits_counts() -> None:
+    async def main() -> None:
+        async def keep_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asked.set()
+            await reader.read()
+
+        asked, clock = asyncio.Event(), ManualClock()
+        async with await asyncio.start_server(keep_silent, "127.0.0.1", 0) as server:
+            probes = Probes(server.sockets[0].getsockname()[1], clock)
+            asking = asyncio.create_task(probes.run())
+            await asked.wait()
+            clock.advance_s(7)
+            assert probes.read() == SeenProbes(count=0, failed=0, longest_s=7.0)
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    asyncio.run(main())
 
 
 @pytest.mark.slow
@@ -24,5 +78,6 @@ def test_no_client_without_credentials_ends_a_leader(tmp_path: Path) -> None:
     assert result.connections > 100
     assert result.is_leading
     assert result.lease_delay_s <= LEASE_DELAY_S
+    assert result.probes > 0
     assert result.failed_probes == 0
     assert result.tracebacks == 0
