@@ -51,21 +51,21 @@ def test_a_run_without_answers_is_not_harmless() -> None:
         assert not msgspec.structs.replace(good, **change).is_harmless
 
 
-def test_a_probe_that_waits_counts() -> None:
+def test_a_probe_that_waits_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        async def keep_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def wait_for_ever(_probes: Probes, _path: str) -> bool:
             asked.set()
-            await reader.read()
+            return await asyncio.Event().wait()
 
+        monkeypatch.setattr(Probes, "_is_good", wait_for_ever)
         asked, clock = asyncio.Event(), ManualClock()
-        async with await asyncio.start_server(keep_silent, "127.0.0.1", 0) as server:
-            probes = Probes(server.sockets[0].getsockname()[1], clock)
-            asking = asyncio.create_task(probes.run())
-            await asked.wait()
-            clock.advance_s(7)
-            assert probes.read() == SeenProbes(count=0, failed=0, longest_s=7.0)
-            asking.cancel()
-            await asyncio.gather(asking, return_exceptions=True)
+        probes = Probes(0, clock)
+        asking = asyncio.create_task(probes.run())
+        await asked.wait()
+        clock.advance_s(7)
+        assert probes.read() == SeenProbes(count=0, failed=0, longest_s=7.0)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
 
     asyncio.run(main())
 
