@@ -3,7 +3,7 @@
 Documents are written as people write manifests: without anything that a server fills in.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.cache.dice import Dice
@@ -448,13 +448,8 @@ def devices(dice: Dice) -> list[Json]:
     source = "resourceClaimTemplateName" if from_template else "resourceClaimName"
     return [
         *map(node, names),
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "DeviceClass",
-            "metadata": {"name": "gpu"},
-            "spec": {"selectors": [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}]},
-        },
-        *(resource_slice(name, dice.between(1, 2)) for name in names),
+        device_class(),
+        *(resource_slice(name, ["a1"] * dice.between(1, 2)) for name in names),
         {
             "apiVersion": "resource.k8s.io/v1",
             "kind": kind,
@@ -475,18 +470,28 @@ def devices(dice: Dice) -> list[Json]:
     ]
 
 
-def resource_slice(name: str, count: int) -> Json:
-    attributes = {"model": {"string": "a1"}}
+def device_class() -> Json:
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "gpu"},
+        "spec": {"selectors": [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}]},
+    }
+
+
+def resource_slice(name: str, models: Sequence[str]) -> Json:
+    """The devices of a node, by their models."""
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",
-        "metadata": {"name": f"slice-{name}"},
+        "metadata": {"name": f"{name}-gpus"},
         "spec": {
             "driver": "gpu.example.com",
             "nodeName": name,
             "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
             "devices": [
-                {"name": f"gpu-{number}", "attributes": attributes} for number in range(count)
+                {"name": f"gpu-{number}", "attributes": {"model": {"string": model}}}
+                for number, model in enumerate(models)
             ],
         },
     }

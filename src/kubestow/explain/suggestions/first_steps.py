@@ -26,6 +26,8 @@ from kubestow.api.pod import (
 from kubestow.api.taints import TolerationTable
 from kubestow.arrays import BoolArray, IntArray, IntpArray, pick
 from kubestow.explain.cluster import StillCluster
+from kubestow.explain.suggestions.devices import PLUGIN as DEVICES
+from kubestow.explain.suggestions.devices import with_least_devices
 from kubestow.explain.suggestions.node_changes import TAINTS
 from kubestow.explain.suggestions.pod_parts import with_spec
 from kubestow.explain.suggestions.pod_rules import HARD
@@ -86,7 +88,12 @@ def _sample(stuck: StuckPod) -> IntpArray:
     if len(rows) == 0:
         return rows
     rows = rows[np.argsort(-_room(stuck, rows), kind="stable")]
-    answers = np.stack([codes[rows] for codes in blockers.codes.values()], axis=1)
+    answers = [codes[rows] for codes in blockers.codes.values()]
+    if DEVICES in blockers.codes:
+        # Nodes without any device for the pod are of no use, and answer like those that have some.
+        with stuck.cluster.changed(*with_least_devices(stuck)):
+            answers.append(_rejected(PreparedPod(stuck.cluster, stuck.pod), DEVICES, rows))
+    answers = np.stack(answers, axis=1)
     _, combination = np.unique(answers, axis=0, return_inverse=True)
     order = np.argsort(combination, kind="stable")
     starts = np.searchsorted(combination[order], combination[order])

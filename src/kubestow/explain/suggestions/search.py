@@ -19,7 +19,11 @@ from kubestow.cluster.resources import default_resources
 from kubestow.explain.cluster import Origin, StillCluster, claim_template, key_of
 from kubestow.explain.explanation import ObjectPatch, Suggestion
 from kubestow.explain.group import explain_group
-from kubestow.explain.suggestions.devices import change_devices, template_of
+from kubestow.explain.suggestions.devices import (
+    change_devices,
+    pairs_of_device_changes,
+    template_of,
+)
 from kubestow.explain.suggestions.evictions import delete_pods
 from kubestow.explain.suggestions.first_steps import HalfWay, half_way
 from kubestow.explain.suggestions.new_node import OfferedNode, add_node
@@ -108,6 +112,7 @@ def _changes_of_ungated(cluster: StillCluster, pod: Pod, shape: OfferedNode | No
     if all(change.kind == ADD_NODE for change in found):
         partial = half_way(stuck)
         steps = sorted(_changes_of_objects(partial), key=rank)[:FIRST_STEPS_MAX]
+        found += pairs_of_device_changes(stuck)
         found += _pairs(partial, steps)
         if not found:
             found += _pairs_with_node(stuck, steps, shape)
@@ -175,7 +180,8 @@ def _suggestion(cluster: StillCluster, change: Remedy, node: str) -> Suggestion:
     return Suggestion(
         kind=change.kind,
         text=f"{change.text}{others}: the pod then fits on {node}",
-        patches=tuple(_patches(cluster, change)),
+        # Claims that were made from one template are changed alike, in the template.
+        patches=tuple(_distinct(_patches(cluster, change))),
         node=node,
         verified=True,
     )
@@ -201,6 +207,14 @@ def _patches(cluster: StillCluster, change: Remedy) -> Iterator[ObjectPatch]:
         yield _patch(new, operations)
     for old in change.removed:
         yield _patch(old, patch_of(old, None))
+
+
+def _distinct(patches: Iterable[ObjectPatch]) -> list[ObjectPatch]:
+    found: list[ObjectPatch] = []
+    for patch in patches:
+        if patch not in found:
+            found.append(patch)
+    return found
 
 
 def _patch(of: ApiObject, operations: list[JsonObject]) -> ObjectPatch:
