@@ -167,6 +167,7 @@ def check_wheel(path: Path) -> None:
     with zipfile.ZipFile(path) as wheel:
         assert {"kubestow/py.typed", "kubestow/service/cli.py"} <= set(wheel.namelist())
         assert "kubestow/left.pyc" not in wheel.namelist()
+        assert {name.split("/")[0].partition("-")[0] for name in wheel.namelist()} == {"kubestow"}
 
 
 def check_image(path: Path, folder: Path, revision: str) -> None:
