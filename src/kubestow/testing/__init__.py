@@ -1,5 +1,8 @@
 """Builders, clocks and runs of single plugins for tests; public, for plugin authors too.
 
+Beside the names below, `devices`, `storage` and `topology` build devices and their claims, volumes
+and theirs, affinity and spread constraints. `plugin_check` is `kubestow plugin check`.
+
 The one folder outside the layers: it may import anything.
 """
 
