@@ -79,7 +79,7 @@ SIMULATE = "simulate -f cluster.yaml"
         (
             "simulate --percentage-of-nodes-to-score 101",
             2,
-            '--percentage-of-nodes-to-score is "101", expected 100 or less',
+            '--percentage-of-nodes-to-score is "101", expected 0 to 100',
         ),
         ("simulate --strict=3", 2, "--strict takes no value"),
         ("demo --speed fast", 2, '--speed is "fast", expected a number'),

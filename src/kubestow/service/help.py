@@ -115,6 +115,11 @@ def _continued(command: str, width: int) -> list[str]:
 def _plain(names: str, text: str) -> tuple[str, str]:
     for pattern, plain in _PLACEHOLDERS:
         names = pattern.sub(plain, names)
+    return names, plain_limits(text)
+
+
+def plain_limits(text: str) -> str:
+    """The text with the limits of a number in words: `x>=0` is "0 or more"."""
     for pattern, plain in _LIMITS:
         text = pattern.sub(plain, text)
-    return names, text
+    return text

@@ -1,7 +1,7 @@
 """What users see of a command line that cannot be used: one line, and how to get help.
 
-Typer's own texts come from the library that checks values ("Value error, …", "unable to parse
-string as an integer"); here they become plain, and name the option and the value.
+Typer's own texts name Python types and quote every name ("'x' is not a valid int range", "-1 is not
+in the range x>=0"); here they become plain, and name the option and the value.
 """
 
 import re
@@ -11,6 +11,7 @@ from typing import Any, Final
 import typer
 
 from kubestow.redaction import without_secrets
+from kubestow.service.help import plain_limits
 
 # Typer's base of all errors about the command line, which it does not export.
 USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__mro__[1]
@@ -30,14 +31,13 @@ _REWORDED: Final = (
         r'unexpected argument "\1"',
     ),
 )
-_EXPECTED: Final = {
-    "int_parsing": "a whole number",
-    "int_from_float": "a whole number",
-    "float_parsing": "a number",
-    "greater_than_equal": "{ge:g} or more",
-    "less_than_equal": "{le:g} or less",
-}
-_CHOICES: Final = re.compile(r"Value error, '.*' is not one of (.*?)\.?")
+# What Typer's checks of a value say of it, the value first, and what was expected.
+_EXPECTED: Final = (
+    (re.compile(r"['\"](.*)['\"] is not a valid int(?:eger)?(?: range)?"), "a whole number"),
+    (re.compile(r"['\"](.*)['\"] is not a valid float(?: range)?"), "a number"),
+    (re.compile(r"(.*?)(?:\.0)? is not in the range (.*)"), r"\2"),
+    (re.compile(r"['\"](.*)['\"] is not one of (.*)"), r"one of \2"),
+)
 
 
 def print_error(text: str, command: str = "") -> None:
@@ -52,9 +52,11 @@ def print_error(text: str, command: str = "") -> None:
 
 def usage_error_text(error: Any) -> str:
     """What is wrong with the command line; `error` is a `USAGE_ERROR`."""
-    find_details = getattr(error.__cause__, "errors", None)
-    if find_details is not None and error.param is not None:
-        return _value_text(max(error.param.opts, key=len), find_details()[0])
+    if isinstance(error, typer.BadParameter) and error.param is not None:
+        for pattern, expected in _EXPECTED:
+            if found := pattern.fullmatch(error.message.removesuffix(".")):
+                option = max(error.param.opts, key=len)
+                return f'{option} is "{found[1]}", expected {_plain(found.expand(expected))}'
     text: str = error.format_message()
     if found := _NEAR_OPTIONS.fullmatch(text):
         return _option_text(found[1], found[2].split(", "))
@@ -70,12 +72,5 @@ def _option_text(given: str, near: list[str]) -> str:
     return f"no option {given} ({', '.join(begun or near)}?)"
 
 
-def _value_text(option: str, detail: dict[str, Any]) -> str:
-    expected = _EXPECTED.get(detail["type"])
-    if expected is not None:
-        expected = expected.format_map(detail.get("ctx", {}))
-    elif found := _CHOICES.fullmatch(detail["msg"]):
-        expected = "one of " + found[1].replace("'", "")
-    else:
-        expected = f"another value: {detail['msg']}"
-    return f'{option} is "{detail["input"]}", expected {expected}'
+def _plain(expected: str) -> str:
+    return plain_limits(expected).replace("'", "")
