@@ -69,6 +69,15 @@ def test_the_running_scheduler_loads_no_api_server_and_no_simulator() -> None:
     assert not {name.split(".")[1] for name in loaded} & {"apiserver", "simulator"}
 
 
+def test_the_running_scheduler_loads_only_what_it_is_asked_for() -> None:
+    loaded = _loaded_by("run", "--kubeconfig=missing")
+    on_demand = {"web", "recording", "cel", "linear_regex"}
+    assert not {name.split(".")[1] for name in loaded} & on_demand
+    # Attempts are kept from the start, as they may be asked for at any time.
+    kept = {"kubestow.explain", "kubestow.explain.history", "kubestow.explain.running_pod"}
+    assert {name for name in loaded if name.startswith("kubestow.explain")} == kept
+
+
 @pytest.mark.parametrize(
     ("arguments", "work"),
     [

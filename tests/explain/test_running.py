@@ -9,7 +9,8 @@ from kubestow.api.pod import Pod
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Explanation
 from kubestow.explain.history import AttemptHistory
-from kubestow.explain.running import explain_running, find_running
+from kubestow.explain.running import explain_running
+from kubestow.explain.running_pod import find_running
 from kubestow.testing import make_node, make_pod
 
 MakeCluster = Callable[..., StillCluster]

@@ -1,70 +1,18 @@
-"""A pod of a running scheduler: its last attempt, and where in the queue it is now.
+"""The explanation of a pod of a running scheduler, made of what is known of it (`running_pod`).
 
-What is known is collected on the scheduler's loop, which takes microseconds; the explanation is
-made of it elsewhere, which takes milliseconds in large clusters.
+It takes milliseconds in large clusters, so it is not made on the scheduler's loop.
 """
 
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 import msgspec
 
-from kubestow.api.pod import Pod
 from kubestow.clock import NANOSECONDS
 from kubestow.engine.frozen_decision import PodRef
-from kubestow.engine.scheduler import Scheduler
 from kubestow.explain.attempt import explain_attempt
 from kubestow.explain.explanation import AttemptRecord, Explanation, PodReference
-from kubestow.explain.history import AttemptHistory, KeptAttempt
+from kubestow.explain.running_pod import RunningPod
 from kubestow.explain.waiting import awaited_events
-from kubestow.framework.hints import HintMap, build_hint_map
-from kubestow.queue import SchedulingQueue
-
-
-class RunningPod(NamedTuple):
-    """What a running scheduler knows of a pod.
-
-    kept         its last attempt, if it was kept
-    gate         the PreEnqueue plugin that holds it back, if one does
-    place        where in the queue it is; empty if it does not wait
-    next_try_ns  when it is tried again at the latest, if that is known
-    priorities   of the victims, by key
-    """
-
-    pod: Pod
-    kept: KeptAttempt | None
-    gate: str
-    place: str
-    next_try_ns: int | None
-    hint_map: HintMap
-    priorities: dict[str, int]
-
-
-def find_running(
-    scheduler: Scheduler, history: AttemptHistory, namespace: str, name: str
-) -> RunningPod | None:
-    """Collect it, on the scheduler's loop; None if the pod is not known to this scheduler."""
-    pod = scheduler.objects.pods.get(namespace, name)
-    profile = None if pod is None else scheduler.profiles.get(pod.spec.scheduler_name)
-    queue = scheduler.queue
-    if pod is None or profile is None or not isinstance(queue, SchedulingQueue):
-        return None
-    queued_pod, place = queue.get_pod(name, namespace), queue.place_of(pod)
-    kept = history.find(namespace, name)
-    if kept is not None and kept.decision.pod.uid != pod.metadata.uid:
-        kept = None  # of an earlier pod of this name
-    hint_map = build_hint_map(
-        profile.plugins.values(), has_extenders=scheduler.extenders is not None
-    )
-    return RunningPod(
-        pod=pod,
-        kept=kept,
-        gate="" if queued_pod is None else queued_pod.gating_plugin,
-        place="" if place is None else place.value,
-        next_try_ns=queue.next_try_ns(pod),
-        hint_map=hint_map,
-        priorities=_priorities(scheduler, kept),
-    )
 
 
 def explain_running(running: RunningPod) -> Explanation | None:
@@ -102,16 +50,6 @@ def _gated(running: RunningPod) -> Explanation:
         scheduler_name=running.pod.spec.scheduler_name,
         waiting_for=awaited_events(running.hint_map, {running.gate}),
     )
-
-
-def _priorities(scheduler: Scheduler, kept: KeptAttempt | None) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for victim in kept.decision.victims if kept is not None else ():
-        namespace, _, name = victim.key.partition("/")
-        known = scheduler.objects.pods.get(namespace, name)
-        if known is not None:
-            found[victim.key] = known.spec.priority or 0
-    return found
 
 
 def _time(now_ns: int) -> str:

@@ -19,7 +19,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -41,24 +41,24 @@ from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.errors import CacheCorruptedError, ConfigError, InputError
 from kubestow.explain.history import AttemptHistory
-from kubestow.explain.running import RunningPod, find_running
+from kubestow.explain.running_pod import RunningPod, find_running
 from kubestow.files import keeping
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.logs import fail, inform, is_printed
 from kubestow.plugins.loading import load_plugins
 from kubestow.queue import QueuedPod
-from kubestow.recording.recording import RecordTo, RunRecording
 from kubestow.service.connections import Connections
 from kubestow.service.debugger import CacheDebugger
 from kubestow.service.leadership import Leadership
-from kubestow.service.loops import Loops, SharedLoops
+from kubestow.service.loops import Loops, OtherLoop, SharedLoops
 from kubestow.service.metrics.process_metrics import ComponentMetrics, ProcessMetrics
 from kubestow.service.options import SchedulerOptions
-from kubestow.service.page_facts import page_facts
-from kubestow.service.serving.page_site import PageSource
+from kubestow.service.serving.application import Site
 from kubestow.service.serving.serving import Serving
-from kubestow.web.follower import FollowedParts, PageFollower
-from kubestow.web.protocol import Leader
+
+if TYPE_CHECKING:
+    from kubestow.recording.recording import RunRecording
+    from kubestow.service.run_page import RunPage
 
 log = logging.getLogger(__name__)
 
@@ -192,8 +192,8 @@ class ServiceProcess(ABC):
         """What is known of a pod, for its explanation; versions that keep no attempts know none."""
         return None
 
-    def page_source(self) -> PageSource | None:
-        """What the page shows; None without one."""
+    def page_site(self, port: OtherLoop) -> Site | None:
+        """The page on the port, made on its loop; None without one."""
         return None
 
     def request_stop(self) -> None:
@@ -364,19 +364,7 @@ class SchedulerProcess(ServiceProcess):
         if options.record and edition is not TODAY:
             raise ConfigError("--record needs the scheduler of today: leave out --compatibility")
         if options.record:
-            to = RecordTo(Path(options.record), "run", options.record_bytes_max, options.force)
-            try:
-                to.check()
-            except InputError as error:
-                raise ConfigError(str(error)) from error
-            self.recording = RunRecording(
-                to,
-                clock,
-                self.config,
-                options.gates,
-                rng=scheduler_rng,
-                leaves_to_chance=True,
-            )
+            self.recording = _begin_recording(options, self.config, clock, scheduler_rng)
         recording = self.recording
         client = connections.main if recording is None else recording.client(connections.main)
         # The page adds itself while one is open.
@@ -416,10 +404,12 @@ class SchedulerProcess(ServiceProcess):
             observer=None if recording is None else recording.recorder.handler,
         )
         self.debugger = CacheDebugger(self.scheduler)
-        self._follower: PageFollower | None = None
+        self._page: RunPage | None = None
         if options.page:
-            parts = FollowedParts(self.scheduler, listeners, clock, real=clock, leader=self._leader)
-            self._follower = PageFollower(parts)
+            # Imported here: a scheduler without the page loads nothing of it.
+            from kubestow.service import run_page
+
+            self._page = run_page.RunPage(self.scheduler, listeners, clock, self.leadership)
 
     @property
     def has_synced(self) -> bool:
@@ -431,16 +421,10 @@ class SchedulerProcess(ServiceProcess):
     def running_pod(self, namespace: str, name: str) -> RunningPod | None:
         return find_running(self.scheduler, self.history, namespace, name)
 
-    def page_source(self) -> PageSource | None:
-        if self._follower is None:
+    def page_site(self, port: OtherLoop) -> Site | None:
+        if self._page is None:
             return None
-        facts = page_facts("run", self.scheduler, self.config, self.options.gates)
-        return PageSource(self._follower, facts, self.history)
-
-    def _leader(self) -> Leader:
-        leadership = self.leadership
-        identity = "" if leadership is None else leadership.identity
-        return Leader(elects=leadership is not None, leads=self.is_active, identity=identity)
+        return self._page.site(self.config, self.options.gates, self.history, port)
 
     def compare_and_dump(self) -> None:
         self.debugger.compare_and_dump()
@@ -470,8 +454,23 @@ async def _first(*waited_for: asyncio.Future[Any]) -> None:
     await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
 
 
+def _begin_recording(
+    options: SchedulerOptions, config: SchedulerConfig, clock: Clock, rng: np.random.Generator
+) -> "RunRecording":
+    # Imported here: a scheduler that does not record loads nothing of it.
+    from kubestow.recording import recording
+
+    path = Path(options.record)
+    to = recording.RecordTo(path, "run", options.record_bytes_max, options.force)
+    try:
+        to.check()
+    except InputError as error:
+        raise ConfigError(str(error)) from error
+    return recording.RunRecording(to, clock, config, options.gates, rng=rng, leaves_to_chance=True)
+
+
 def _called_with_decisions(
-    history: AttemptHistory, recording: RunRecording | None
+    history: AttemptHistory, recording: "RunRecording | None"
 ) -> DecisionListener:
     """Both in one place, because neither needs timings: listeners make every attempt be timed."""
     if recording is None:

@@ -15,7 +15,8 @@ from kubestow.engine.frozen_decision import PodRef
 from kubestow.explain.attempt import explain_attempt
 from kubestow.explain.explanation import Explanation
 from kubestow.explain.history import AttemptHistory, KeptAttempt
-from kubestow.explain.running import RunningPod, explain_running, find_running
+from kubestow.explain.running import explain_running
+from kubestow.explain.running_pod import RunningPod, find_running
 from kubestow.web.follower import PageFollower
 from kubestow.web.protocol import NO_PLACE, PLACES, AttemptRow, NodeRow, PodRow, Result
 

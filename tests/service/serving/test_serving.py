@@ -26,7 +26,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import ConfigError, NotFoundError
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.history import KeptAttempt
-from kubestow.explain.running import RunningPod
+from kubestow.explain.running_pod import RunningPod
 from kubestow.service.connections import Connections
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import SchedulerOptions, parse_options
@@ -91,7 +91,7 @@ class Process:
             priorities={},
         )
 
-    def page_source(self) -> None:
+    def page_site(self, port: object) -> None:
         return None
 
     def set_verbosity(self, verbosity: int) -> None:

@@ -9,7 +9,7 @@ ones; so what is cached on a device is forgotten together with it.
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -17,9 +17,11 @@ import msgspec
 from kubestow.api.decode import enc_hook
 from kubestow.api.device import Device, ResourceSlice
 from kubestow.cache.objects import ObjectStore
-from kubestow.cel import CelError, Value
 from kubestow.index.devices.node_match import Reach
 from kubestow.index.devices.per_node import NodeSlots
+
+if TYPE_CHECKING:  # most clusters have no expression
+    from kubestow.cel import CelError, Value
 
 PoolKey = tuple[str, str]  # driver, pool
 DeviceId = tuple[str, str, str]  # driver, pool, device
@@ -36,7 +38,7 @@ class DeviceContent:
     __slots__ = ("__weakref__", "cel_value", "costly_matches", "matches")
 
     def __init__(self) -> None:
-        # These belong to `selectors`, which limits how many expressions it keeps.
+        # Belongs to `expressions`; those below to `selectors`, which limits how many it keeps.
         self.cel_value: Value | CelError | None = None
         self.matches: dict[str, bool | Exception] = {}
         self.costly_matches: dict[str, bool | Exception | Future[Any]] = {}

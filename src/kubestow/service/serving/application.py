@@ -7,7 +7,7 @@ on its loop, everything else on that of the port.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 import numpy as np
@@ -15,7 +15,7 @@ from aiohttp import web
 
 from kubestow.api.meta import JsonObject
 from kubestow.clock import Clock
-from kubestow.explain.running import RunningPod, explain_running
+from kubestow.explain.running_pod import RunningPod
 from kubestow.http_port import keep, read_body
 from kubestow.logs import inform, is_printed
 from kubestow.service.loops import OtherLoop, SharedLoop
@@ -24,12 +24,13 @@ from kubestow.service.metrics.registry import CONTENT_TYPE, MetricsRegistry
 from kubestow.service.serving.authentication import (
     ANONYMOUS_USER,
     Authenticator,
+    Headers,
+    TokenHeaders,
     UnauthorizedError,
     User,
 )
 from kubestow.service.serving.authorization import Authorizer, forbidden_message
 from kubestow.service.serving.health import HealthEndpoint, HealthSlis
-from kubestow.service.serving.page_site import SESSION, PageSite, TokenHeaders
 from kubestow.service.serving.pages import (
     ProcessFacts,
     asks_for_document,
@@ -37,7 +38,6 @@ from kubestow.service.serving.pages import (
     flagz_text,
 )
 from kubestow.service.serving.review_limit import TooManyReviewsError
-from kubestow.web.routes import PREFIX
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +57,40 @@ _INT32_MAX: Final = 2**31 - 1
 _UINT32_MAX: Final = 2**32 - 1
 
 Route = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+# Whether the user of a bearer token may read the page.
+Accepts = Callable[[str], Awaitable[bool]]
+
+
+class Site(Protocol):
+    """Paths for browsers (`page_site`), which is loaded only where the page is asked for.
+
+    prefix         with which all its paths begin
+    session_path   where a token is exchanged for a cookie; open to all
+    """
+
+    @property
+    def prefix(self) -> str: ...
+
+    @property
+    def session_path(self) -> str: ...
+
+    def owns(self, path: str) -> bool: ...
+
+    def headers_of(self, request: web.BaseRequest) -> Headers:
+        """The headers of a request, or the token of its cookie as such if it has no other."""
+        ...
+
+    def form(self, request: web.BaseRequest) -> web.StreamResponse | None:
+        """The form for a token, for a browser that opens the page; None for other requests."""
+        ...
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a user who may read the path."""
+        ...
+
+    async def sign_in(self, request: web.BaseRequest, accepts: Accepts) -> web.StreamResponse: ...
+
+    async def close(self) -> None: ...
 
 
 class Pages(msgspec.Struct, kw_only=True):
@@ -87,7 +121,7 @@ class Application:
         clock: Clock,
         rng: np.random.Generator,
         *,
-        page: PageSite | None = None,
+        page: Site | None = None,
     ) -> None:
         self._pages = pages
         self._page = page
@@ -160,11 +194,11 @@ class Application:
 
     # --- the page ---
 
-    async def _show(self, request: web.BaseRequest, page: PageSite) -> web.StreamResponse:
+    async def _show(self, request: web.BaseRequest, page: Site) -> web.StreamResponse:
         """The page, for those who may read it; a form for browsers without credentials."""
         path, method = request.path, request.method
-        if path == SESSION:
-            return await page.sign_in(request, self._may_see_page)
+        if path == page.session_path:
+            return await page.sign_in(request, lambda token: self._may_see(page, token))
         try:
             headers, certificate = page.headers_of(request), peer_certificate(request)
             user = await self._authenticator.identify(headers, certificate)
@@ -177,12 +211,12 @@ class Application:
             keep(request)
         return await page.handle(request)
 
-    async def _may_see_page(self, token: str) -> bool:
+    async def _may_see(self, page: Site, token: str) -> bool:
         try:
             user = await self._authenticator.identify(TokenHeaders(token), None)
         except UnauthorizedError:
             return False
-        return user != ANONYMOUS_USER and await self._authorizer.allows(user, PREFIX, "GET")
+        return user != ANONYMOUS_USER and await self._authorizer.allows(user, page.prefix, "GET")
 
     # --- health ---
 
@@ -241,6 +275,9 @@ class Application:
             return _status(405, "MethodNotAllowed", "only GET is answered here")
         if not name:
             return _status(400, "BadRequest", "name a pod: /explain?namespace=NAMESPACE&pod=NAME")
+        # Imported with the first request: 25 modules that most schedulers never need.
+        from kubestow.explain.running import explain_running
+
         running = await self._loop.run_on_scheduler(self._running_pod(namespace, name))
         explanation = None if running is None else explain_running(running)
         if explanation is None:

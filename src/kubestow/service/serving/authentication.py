@@ -33,6 +33,7 @@ ANONYMOUS: Final = "system:anonymous"
 AUTHENTICATED: Final = "system:authenticated"
 UNAUTHENTICATED: Final = "system:unauthenticated"
 TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
+AUTHORIZATION: Final = "Authorization"
 _BEARER: Final = "bearer "
 
 
@@ -62,6 +63,19 @@ class Headers(Protocol):
     def getall(self, key: str, default: Sequence[str], /) -> Sequence[str]: ...
 
     def keys(self) -> Iterable[str]: ...
+
+
+class TokenHeaders:
+    """The headers of a request that has a bearer token and nothing else."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def getall(self, key: str, default: Sequence[str], /) -> Sequence[str]:
+        return (f"Bearer {self._token}",) if key == AUTHORIZATION else default
+
+    def keys(self) -> Iterable[str]:
+        return (AUTHORIZATION,)
 
 
 class RequestHeaderSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,7 +236,7 @@ def _texts(certificate: x509.Certificate, oid: x509.ObjectIdentifier) -> list[st
 
 
 def _bearer_token(headers: Headers) -> str:
-    for value in headers.getall("Authorization", ()):
+    for value in headers.getall(AUTHORIZATION, ()):
         if value[: len(_BEARER)].lower() == _BEARER:
             return _readable(value[len(_BEARER) :].strip())
     return ""

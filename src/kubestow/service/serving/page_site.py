@@ -6,7 +6,6 @@ that the API server accepts is kept in a cookie, which counts as the header on p
 on no others.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
 from http.cookies import CookieError, SimpleCookie
 from typing import Final, NamedTuple
 from urllib.parse import parse_qs
@@ -15,7 +14,8 @@ from aiohttp import web
 
 from kubestow.explain.history import AttemptHistory
 from kubestow.http_port import read_body
-from kubestow.service.serving.authentication import Headers
+from kubestow.service.serving.application import Accepts
+from kubestow.service.serving.authentication import AUTHORIZATION, Headers, TokenHeaders
 from kubestow.web.assets import Assets
 from kubestow.web.feed import Bridge, Feed
 from kubestow.web.follower import PageFollower
@@ -32,12 +32,8 @@ TOKEN_BYTES_MAX: Final = 16_384
 FORM_S: Final = 5.0
 # After this time a browser connects again, so that rights that were withdrawn end the stream.
 STREAM_S_MAX: Final = 300.0
-_AUTHORIZATION: Final = "Authorization"
 _ASKS: Final = "Sign in with a token of a user who may read this path."
 _REFUSES: Final = "The token is not valid, or its user may not read this path."
-
-# Whether the user of a bearer token may read the page.
-Accepts = Callable[[str], Awaitable[bool]]
 
 
 class PageSource(NamedTuple):
@@ -48,21 +44,11 @@ class PageSource(NamedTuple):
     history: AttemptHistory
 
 
-class TokenHeaders:
-    """The headers of a request that has a bearer token and nothing else."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-
-    def getall(self, key: str, default: Sequence[str], /) -> Sequence[str]:
-        return (f"Bearer {self._token}",) if key == _AUTHORIZATION else default
-
-    def keys(self) -> Iterable[str]:
-        return (_AUTHORIZATION,)
-
-
 class PageSite:
     """Made on the loop of the port."""
+
+    prefix = PREFIX
+    session_path = SESSION
 
     def __init__(self, source: PageSource, bridge: Bridge) -> None:
         self._feed = Feed(source.follower, bridge, is_always_on=False)
@@ -83,7 +69,7 @@ class PageSite:
     def headers_of(request: web.BaseRequest) -> Headers:
         """The headers of a request, or the token of its cookie as such if it has no other."""
         token = _cookie_token(request)
-        if not token or _AUTHORIZATION in request.headers:
+        if not token or AUTHORIZATION in request.headers:
             return request.headers
         return TokenHeaders(token)
 

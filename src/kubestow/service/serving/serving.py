@@ -14,13 +14,13 @@ from kubestow.api.pod import Pod
 from kubestow.clock import Clock
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import configz_document
-from kubestow.explain.running import RunningPod
+from kubestow.explain.running_pod import RunningPod
 from kubestow.service.connections import Connections
 from kubestow.service.loops import OtherLoop, SharedLoop
 from kubestow.service.metrics.pod_resources import pod_resource_texts
 from kubestow.service.metrics.process_metrics import ComponentMetrics
 from kubestow.service.options import SchedulerOptions
-from kubestow.service.serving.application import Application, Pages
+from kubestow.service.serving.application import Application, Pages, Site
 from kubestow.service.serving.authentication import Authenticator
 from kubestow.service.serving.authorization import Authorizer
 from kubestow.service.serving.certificates import ServingCertificates
@@ -32,7 +32,6 @@ from kubestow.service.serving.health import (
     NamedCheck,
     always_ok,
 )
-from kubestow.service.serving.page_site import PageSite, PageSource
 from kubestow.service.serving.pages import ProcessFacts
 from kubestow.service.serving.server import HttpsServer, bind_socket
 from kubestow.service.serving.trust import TrustLookup
@@ -67,8 +66,8 @@ class Served(Protocol):
         """What is known of a pod, for its explanation."""
         ...
 
-    def page_source(self) -> PageSource | None:
-        """What the page shows; None without one."""
+    def page_site(self, port: OtherLoop) -> Site | None:
+        """The page on this port, made on its loop; None without one."""
         ...
 
 
@@ -109,7 +108,7 @@ class Serving:
         )
         self._socket = bind_socket(options.serving)
         self._server: HttpsServer | None = None
-        self._page: PageSite | None = None
+        self._page: Site | None = None
 
     @property
     def address(self) -> str:
@@ -117,9 +116,7 @@ class Serving:
 
     async def start(self, served: Served) -> None:
         await self.trust.refresh()
-        source = served.page_source()
-        if source is not None:
-            self._page = PageSite(source, self._loop)
+        self._page = served.page_site(self._loop)
         application = Application(
             self._pages(served),
             self._authenticator,
