@@ -1,6 +1,6 @@
 """A small cluster for tests of v1.9 predicates and priorities.
 
-bench = LegacyBench(nodes=[make_node("n1")], pods=[make_pod("a", node="n1")])
+bench = BenchV19(nodes=[make_node("n1")], pods=[make_pod("a", node="n1")])
 bench.verdicts(HostName(), make_pod(node="n2"))        {"n1": ["HostName"]}
 bench.scores(EqualPriority(), make_pod())              {"n1": 1}
 """
@@ -22,12 +22,12 @@ from kubestow.editions.v1_9.plugins.contract import (
     Priority,
     is_reducing,
 )
-from kubestow.editions.v1_9.plugins.pod import LegacyPodInfo
+from kubestow.editions.v1_9.plugins.pod import PodInfoV19
 from kubestow.editions.v1_9.plugins.reasons import FITS, reasons_of
 from kubestow.index.nodes import Nodes, nodes_of
 
 
-class LegacyBench:
+class BenchV19:
     """Cache, snapshot and stores. Pods may name nodes that do not exist."""
 
     def __init__(
@@ -43,13 +43,13 @@ class LegacyBench:
         for node in nodes:
             self.cache.add_node(node)
         for pod in pods:
-            self.cache.add_pod(LegacyPodInfo(pod))
+            self.cache.add_pod(PodInfoV19(pod))
         self.objects.put(*objects)
 
     def attempt(self, pod: Pod) -> Attempt:
         """An attempt on the cluster as it is now."""
         self.snapshot.refresh(self.cache)
-        return Attempt(LegacyPodInfo(pod), self.cluster)
+        return Attempt(PodInfoV19(pod), self.cluster)
 
     def verdicts(
         self, predicate: Predicate, pod: Pod, nodes: Nodes | None = None

@@ -20,7 +20,7 @@ from kubestow.editions.shared.policy import provider_policy
 from kubestow.editions.starting import older_parts
 from kubestow.editions.v1_9.engine.algorithm import build_algorithm
 from kubestow.editions.v1_9.service.process import ProcessV19
-from kubestow.editions.v1_9.simulator.simulation import LegacySimulation
+from kubestow.editions.v1_9.simulator.simulation import SimulationV19
 from kubestow.editions.v1_20.engine.factory import FactoryV120
 from kubestow.editions.v1_20.engine.reservoir import ReservoirSelector
 from kubestow.errors import ConfigError
@@ -119,7 +119,7 @@ def simulated(version: str, documents: list[JsonObject]) -> dict[str, str]:
     async def run() -> dict[str, str]:
         if version == "v1.9":
             algorithm = build_algorithm(provider_policy("DefaultProvider"))
-            result = await LegacySimulation(documents, algorithm).run()
+            result = await SimulationV19(documents, algorithm).run()
         else:
             edition, options = edition_of(version), parse_options([f"--compatibility={version}"])
             assert isinstance(options, SchedulerOptions)

@@ -9,7 +9,8 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.profile import DEFAULT_PLUGINS
-from kubestow.editions.v1_20.plugins.registry import REGISTRY_117, REGISTRY_120
+from kubestow.editions.v1_17.plugins import REGISTRY_117
+from kubestow.editions.v1_20.plugins.registry import REGISTRY_120
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.hints import can_reject
 from kubestow.framework.plugin import (

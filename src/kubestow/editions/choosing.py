@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from kubestow.editions.rules import Edition
-from kubestow.editions.v1_20.engine.factory import FactoryV117, FactoryV120
-from kubestow.editions.v1_20.plugins.registry import REGISTRY_117, REGISTRY_120
+from kubestow.editions.v1_17.engine import FactoryV117
+from kubestow.editions.v1_17.plugins import REGISTRY_117
+from kubestow.editions.v1_20.engine.factory import FactoryV120
+from kubestow.editions.v1_20.plugins.registry import REGISTRY_120
 
 _EDITIONS: Final[Mapping[str, Edition]] = {
     "v1.17": Edition(FactoryV117, REGISTRY_117),

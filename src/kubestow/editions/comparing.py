@@ -17,10 +17,10 @@ from kubestow.editions.choosing import edition_of
 from kubestow.editions.gates import parse_older_gates
 from kubestow.editions.shared.policy import Policy, decode_policy, provider_policy, validate_policy
 from kubestow.editions.v1_9.engine.algorithm import Algorithm, build_algorithm
-from kubestow.editions.v1_9.engine.decide import LegacyDecision
+from kubestow.editions.v1_9.engine.decide import DecisionV19
 from kubestow.editions.v1_9.plugins.reasons import FITS
 from kubestow.editions.v1_9.simulator.embedded import EmbeddedV19, counted
-from kubestow.editions.v1_9.simulator.simulation import LegacySimulation
+from kubestow.editions.v1_9.simulator.simulation import SimulationV19
 from kubestow.editions.v1_20.policy_plugins import profile_of_policy
 from kubestow.editions.v1_20.profiles import DEFAULT_PROVIDER, older_profile
 from kubestow.errors import ConfigError
@@ -92,8 +92,8 @@ def run_v1_9(material: Material, task: Task, choices: dict[str, PodChoice]) -> R
             return _play(scenario, task, algorithm, choices)
     read = select_manifests(material.documents)
 
-    def make(on_attempt: OnAttempt) -> LegacySimulation:
-        return LegacySimulation(
+    def make(on_attempt: OnAttempt) -> SimulationV19:
+        return SimulationV19(
             read.documents,
             algorithm,
             on_decision=_follower(task, choices, on_attempt),
@@ -130,10 +130,10 @@ def _play(
 
 def _follower(
     task: Task, choices: dict[str, PodChoice], on_attempt: OnAttempt
-) -> Callable[[LegacyDecision], None]:
+) -> Callable[[DecisionV19], None]:
     count = counted(on_attempt)
 
-    def decided(decision: LegacyDecision) -> None:
+    def decided(decision: DecisionV19) -> None:
         count(decision)
         pod = decision.pod
         names = task.watched.get(pod.key)
@@ -145,7 +145,7 @@ def _follower(
     return decided
 
 
-def _view(decision: LegacyDecision, name: str) -> NodeView:
+def _view(decision: DecisionV19, name: str) -> NodeView:
     """What the attempt found of a node. Of scores only the sum is known."""
     if name not in decision.node_names:
         return NodeView(verdict="Absent")

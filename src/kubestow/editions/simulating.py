@@ -18,10 +18,10 @@ from kubestow.editions.compatibility import AlgorithmOptions, Compatibility
 from kubestow.editions.gates import EQUIVALENCE_CACHE, parse_older_gates
 from kubestow.editions.options import OlderOptions
 from kubestow.editions.rules import Edition
-from kubestow.editions.shared.algorithm_source import legacy_algorithm
-from kubestow.editions.v1_9.engine.decide import LegacyDecision
+from kubestow.editions.v1_9.engine.algorithm import algorithm_of
+from kubestow.editions.v1_9.engine.decide import DecisionV19
 from kubestow.editions.v1_9.simulator.embedded import EmbeddedV19, counted
-from kubestow.editions.v1_9.simulator.simulation import LegacySimulation
+from kubestow.editions.v1_9.simulator.simulation import SimulationV19
 from kubestow.editions.v1_20.service.plugin_config import with_policy
 from kubestow.errors import InputError
 from kubestow.plugins.loading import LoadedPlugins
@@ -38,12 +38,12 @@ def v1_9_simulation(
     documents: Sequence[Document],
     config_maps: Sequence[Document],
     older: OlderOptions,
-) -> Callable[[Callable[[LegacyDecision], None]], LegacySimulation]:
+) -> Callable[[Callable[[DecisionV19], None]], SimulationV19]:
     """A function that makes the simulation, to be called in the loop it runs in."""
     options = older.algorithm
-    algorithm = legacy_algorithm(options, _policy_data(options, config_maps))
+    algorithm = algorithm_of(options, _policy_data(options, config_maps))
     algorithm = algorithm._replace(extenders=_without_binders(algorithm.extenders))
-    return lambda note: LegacySimulation(
+    return lambda note: SimulationV19(
         documents,
         algorithm,
         scheduler_name=options.scheduler_name,
@@ -55,7 +55,7 @@ def v1_9_simulation(
 def v1_9_cluster(older: OlderOptions) -> MakeCluster:
     """A function that makes the cluster of a scenario, with the v1.9 scheduler."""
     options = older.algorithm
-    algorithm = legacy_algorithm(options, None)
+    algorithm = algorithm_of(options, None)
     algorithm = algorithm._replace(extenders=_without_binders(algorithm.extenders))
 
     def make(
@@ -85,9 +85,9 @@ def default_simulation(version: Compatibility) -> MakeSimulation:
     """A function that makes a simulation of that version with its defaults."""
     older = OlderOptions(version=version, gates=parse_older_gates(version, ()))
 
-    def make(documents: list[JsonObject], config: SchedulerConfig) -> LegacySimulation | Simulation:
+    def make(documents: list[JsonObject], config: SchedulerConfig) -> SimulationV19 | Simulation:
         if version is Compatibility.V1_9:
-            return LegacySimulation(documents, legacy_algorithm(older.algorithm, None))
+            return SimulationV19(documents, algorithm_of(older.algorithm, None))
         edition = edition_of(version)
         config = msgspec.structs.replace(config, profiles=(older.profile(),))
         return Simulation(documents, config, registry=edition.registry, factory=edition.factory)

@@ -8,7 +8,8 @@ import numpy as np
 from kubestow.clock import Clock
 from kubestow.editions.choosing import edition_of
 from kubestow.editions.compatibility import Compatibility
-from kubestow.editions.shared.algorithm_source import find_config_map, legacy_algorithm
+from kubestow.editions.shared.algorithm_source import find_config_map
+from kubestow.editions.v1_9.engine.algorithm import algorithm_of
 from kubestow.editions.v1_9.service.metrics import ProcessMetricsV19
 from kubestow.editions.v1_9.service.process import ProcessV19
 from kubestow.editions.v1_20.service.metric_names import older_metric_names
@@ -42,7 +43,7 @@ def _parts_v1_9(options: SchedulerOptions, clock: Clock, rng: np.random.Generato
     ) -> ServiceProcess:
         flags = options.older.algorithm
         config_map = await find_config_map(flags, connections.main)
-        algorithm = legacy_algorithm(flags, None if config_map is None else config_map.data)
+        algorithm = algorithm_of(flags, None if config_map is None else config_map.data)
         return ProcessV19(
             options,
             algorithm,

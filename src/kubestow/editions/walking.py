@@ -15,7 +15,7 @@ from kubestow.editions.choosing import edition_of
 from kubestow.editions.shared.policy import provider_policy
 from kubestow.editions.v1_9.cache import ObjectsV19
 from kubestow.editions.v1_9.engine.algorithm import build_algorithm
-from kubestow.editions.v1_9.engine.decide import LegacyDecision
+from kubestow.editions.v1_9.engine.decide import DecisionV19
 from kubestow.editions.v1_9.engine.scheduler import SchedulerV19
 from kubestow.editions.v1_9.engine.watching import WatcherV19
 from kubestow.editions.v1_20.profiles import older_profile
@@ -45,7 +45,7 @@ async def _walk_v1_9(say: Say, clock: Clock) -> None:
     client, objects = MemoryClient(store), ObjectsV19()
     narrator = Narrator(clock, known.values, say)
 
-    def decided(decision: LegacyDecision) -> None:
+    def decided(decision: DecisionV19) -> None:
         if decision.is_scheduled:
             nodes = " ".join(decision.top_nodes)
             text = f"{decision.pod.name} -> {decision.node_name} (the best in turn: {nodes})"

@@ -18,7 +18,7 @@ from kubestow.api.pod import Pod, first_condition
 from kubestow.editions.choosing import edition_of
 from kubestow.editions.shared.policy import provider_policy
 from kubestow.editions.v1_9.engine.algorithm import build_algorithm
-from kubestow.editions.v1_9.simulator.simulation import LegacySimulation
+from kubestow.editions.v1_9.simulator.simulation import SimulationV19
 from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.simulator.simulation import Simulation
 from kubestow.simulator.virtual_time import run_in_virtual_time
@@ -48,7 +48,7 @@ def simulated(version: str, documents: list[JsonObject]) -> tuple[dict[str, str]
     async def run() -> dict[str, str]:
         if version == "v1.9":
             algorithm = build_algorithm(provider_policy("DefaultProvider"))
-            result = await LegacySimulation(documents, algorithm).run()
+            result = await SimulationV19(documents, algorithm).run()
         else:
             edition, options = edition_of(version), parse_options([f"--compatibility={version}"])
             assert isinstance(options, SchedulerOptions)

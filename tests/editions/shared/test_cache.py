@@ -8,19 +8,21 @@ import pytest
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
-from kubestow.editions.shared.cache import Cache19, Cache117, Cache120, NodeTree117, Snapshot117
+from kubestow.editions.shared.cache import CacheWithExpiry
+from kubestow.editions.v1_17.cache import Cache117, NodeTree117, Snapshot117
+from kubestow.editions.v1_20.cache import Cache120
 from kubestow.errors import CacheCorruptedError, CacheError
 from kubestow.index.nodes import nodes_of
 from kubestow.testing import ManualClock, make_node, make_pod
 
 CACHES = [pytest.param(Cache117, id="1.17"), pytest.param(Cache120, id="1.20")]
-EXPIRING_CACHES = [pytest.param(Cache19, id="1.9"), *CACHES]
+EXPIRING_CACHES = [pytest.param(CacheWithExpiry, id="1.9"), *CACHES]
 ON_A = make_pod("p", uid="K", node="a", cpu="1")
 ON_B = make_pod("p", uid="K", node="b", cpu="1")
 ZONE = "topology.kubernetes.io/zone"
 
-CacheT = TypeVar("CacheT", bound=Cache19)
-Operation = Callable[[Cache19, Pod], None]
+CacheT = TypeVar("CacheT", bound=CacheWithExpiry)
+Operation = Callable[[CacheWithExpiry, Pod], None]
 
 ASSUME: Operation = lambda cache, pod: cache.assume_pod(PodInfo(pod))  # noqa: E731
 ADD: Operation = lambda cache, pod: cache.add_pod(PodInfo(pod))  # noqa: E731
@@ -48,12 +50,12 @@ def cache_in(state: str, make: type[CacheT]) -> CacheT:
     return cache
 
 
-def clock_of(cache: Cache19) -> ManualClock:
+def clock_of(cache: CacheWithExpiry) -> ManualClock:
     assert isinstance(cache._clock, ManualClock)
     return cache._clock
 
 
-def expire_at(cache: Cache19, now_s: float) -> None:
+def expire_at(cache: CacheWithExpiry, now_s: float) -> None:
     clock_of(cache).set_s(now_s)
     cache.expire_assumed_pods()
 
@@ -150,7 +152,7 @@ def test_an_update_with_another_uid_stays_under_the_old_key() -> None:
 @pytest.mark.parametrize("make", EXPIRING_CACHES)
 @pytest.mark.parametrize(("at_s", "is_left"), [(130, True), (130.001, False)])
 def test_14_2_an_assumption_lives_for_thirty_seconds(
-    make: type[Cache19], at_s: float, is_left: bool
+    make: type[CacheWithExpiry], at_s: float, is_left: bool
 ) -> None:
     cache = cache_in("assumed", make)
     clock_of(cache).set_s(100)
@@ -170,14 +172,14 @@ def test_without_an_end_of_binding_nothing_expires(caplog: pytest.LogCaptureFixt
 
 
 @pytest.mark.parametrize("make", EXPIRING_CACHES)
-def test_a_pod_whose_binding_goes_on_never_expires(make: type[Cache19]) -> None:
+def test_a_pod_whose_binding_goes_on_never_expires(make: type[CacheWithExpiry]) -> None:
     cache = cache_in("assumed", make)
     expire_at(cache, 10**9)
     assert cache.is_assumed(ON_A)
 
 
 @pytest.mark.parametrize("make", EXPIRING_CACHES)
-def test_a_confirmed_pod_does_not_expire(make: type[Cache19]) -> None:
+def test_a_confirmed_pod_does_not_expire(make: type[CacheWithExpiry]) -> None:
     cache = cache_in("assumed", make)
     FINISH(cache, ON_A)
     ADD(cache, ON_A)
@@ -187,7 +189,7 @@ def test_a_confirmed_pod_does_not_expire(make: type[Cache19]) -> None:
 
 
 @pytest.mark.parametrize("make", EXPIRING_CACHES)
-def test_the_end_of_a_binding_counts_for_assumed_pods_only(make: type[Cache19]) -> None:
+def test_the_end_of_a_binding_counts_for_assumed_pods_only(make: type[CacheWithExpiry]) -> None:
     cache = cache_in("absent", make)
     FINISH(cache, ON_A)
     ADD(cache, ON_A)
@@ -199,7 +201,7 @@ def test_the_end_of_a_binding_counts_for_assumed_pods_only(make: type[Cache19]) 
 @pytest.mark.parametrize("make", EXPIRING_CACHES)
 @pytest.mark.parametrize("leave", [FORGET, ADD], ids=["forgotten", "confirmed"])
 def test_a_second_assumption_has_a_time_to_live_of_its_own(
-    make: type[Cache19], leave: Operation
+    make: type[CacheWithExpiry], leave: Operation
 ) -> None:
     cache = cache_in("assumed", make)
     FINISH(cache, ON_A)
@@ -212,14 +214,14 @@ def test_a_second_assumption_has_a_time_to_live_of_its_own(
 
 
 @pytest.mark.parametrize("make", EXPIRING_CACHES)
-def test_an_expired_pod_can_be_added_again(make: type[Cache19]) -> None:
+def test_an_expired_pod_can_be_added_again(make: type[CacheWithExpiry]) -> None:
     cache = cache_in("expired", make)
     ADD(cache, ON_A)
     assert cache.pod(ON_A).pod is ON_A
 
 
 def test_a_pod_that_cannot_be_expired_stays(caplog: pytest.LogCaptureFixture) -> None:
-    cache = cache_in("assumed", Cache19)
+    cache = cache_in("assumed", CacheWithExpiry)
     FINISH(cache, ON_A)
     cache.node("a").remove_pod(ON_A)  # behind the cache's back
     expire_at(cache, 31)

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS
-from kubestow.editions.shared.cache import Cache19, Cache117, Cache120, Snapshot117
+from kubestow.editions.shared.cache import CacheWithExpiry
+from kubestow.editions.v1_17.cache import Cache117, Snapshot117
+from kubestow.editions.v1_20.cache import Cache120
 from kubestow.errors import CacheCorruptedError, CacheError
 from kubestow.testing import ManualClock, make_node, make_pod
 
@@ -82,7 +84,7 @@ class Reading:
         return None
 
 
-def apply(cache: Cache19, operation: str, key: str, node: str) -> str | None:
+def apply(cache: CacheWithExpiry, operation: str, key: str, node: str) -> str | None:
     pod = make_pod(key, uid=key, node=node, cpu="1")
     try:
         match operation:
@@ -131,7 +133,7 @@ def test_the_state_machine_agrees_with_the_reading(
 def test_v1_9_expires_what_is_not_confirmed(steps: list[tuple[str, str, str, int]]) -> None:
     """Its other operations are v1.36's, whose texts differ: what holds is compared."""
     clock = ManualClock()
-    cache, reading = Cache19(clock), Reading()
+    cache, reading = CacheWithExpiry(clock), Reading()
     for name in NODES:
         cache.add_node(make_node(name))
     for operation, key, node, seconds in steps:
@@ -144,7 +146,7 @@ def test_v1_9_expires_what_is_not_confirmed(steps: list[tuple[str, str, str, int
         _compare(cache, reading)
 
 
-def _compare(cache: Cache19, reading: Reading) -> None:
+def _compare(cache: CacheWithExpiry, reading: Reading) -> None:
     on_nodes = {pod.uid: name for name, info in cache.nodes.items() for pod in info.pods}
     assert on_nodes == {key: entry.node for key, entry in reading.entries.items()}
     for key, entry in reading.entries.items():

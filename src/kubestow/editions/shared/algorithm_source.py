@@ -1,6 +1,5 @@
-"""Where a v1.9 scheduler has its rules from: a provider, a file or a ConfigMap (spec 09 §13.1)."""
+"""Where a scheduler has its rules from: a provider, a file or a ConfigMap (spec 09 §13.1)."""
 
-import os
 from collections.abc import Mapping
 
 from kubestow.api.config_map import ConfigMap
@@ -12,7 +11,6 @@ from kubestow.editions.shared.policy import (
     policy_in_config_map,
     provider_policy,
 )
-from kubestow.editions.v1_9.engine.algorithm import Algorithm, build_algorithm
 from kubestow.errors import ApiError, ConfigError, NotFoundError
 
 
@@ -45,22 +43,3 @@ def policy_of(options: AlgorithmOptions, data: Mapping[str, str] | None) -> Poli
             )
         case "provider":
             return provider_policy(options.algorithm_provider)
-
-
-def legacy_algorithm(
-    options: AlgorithmOptions,
-    config_map_data: Mapping[str, str] | None,
-    environment: Mapping[str, str] = os.environ,
-) -> Algorithm:
-    """The rules of the flags; raises ConfigError."""
-    policy = policy_of(options, config_map_data)
-    try:
-        return build_algorithm(
-            policy,
-            hard_pod_affinity_weight=options.hard_pod_affinity_symmetric_weight,
-            environment=environment,
-        )
-    except ConfigError as error:
-        if options.source == "provider":
-            raise
-        raise ConfigError(f"couldn't create scheduler from policy: {error}") from error

@@ -13,7 +13,8 @@ from kubestow.api.meta import JsonObject, Object
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.editions.choosing import edition_of
-from kubestow.editions.shared.cache import Cache117, Cache120, Snapshot117
+from kubestow.editions.v1_17.cache import Cache117, Snapshot117
+from kubestow.editions.v1_20.cache import Cache120
 from kubestow.editions.v1_20.engine.reservoir import ReservoirSelector
 from kubestow.editions.v1_20.queue import SchedulingQueue120
 from kubestow.simulator.simulation import Simulation, SimulationResult

@@ -21,10 +21,11 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import ResourceSpec, UtilizationShapePoint
 from kubestow.editions.v1_9.plugins.priorities.selector_spread import spread
+from kubestow.editions.v1_17.plugins import REGISTRY_117
 from kubestow.editions.v1_20.plugins import default_selectors, texts
 from kubestow.editions.v1_20.plugins.default_selectors import SelectorsByLabel
 from kubestow.editions.v1_20.plugins.inter_pod_affinity import normalised_from_zero
-from kubestow.editions.v1_20.plugins.registry import REGISTRY_117, REGISTRY_120
+from kubestow.editions.v1_20.plugins.registry import REGISTRY_120
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.status import Code
 from kubestow.index.nodes import nodes_of

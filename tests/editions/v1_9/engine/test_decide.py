@@ -8,10 +8,10 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.editions.shared.policy import Policy, PredicatePolicy, PriorityPolicy, provider_policy
 from kubestow.editions.v1_9.engine.algorithm import build_algorithm
-from kubestow.editions.v1_9.engine.decide import DeciderV19, LegacyDecision, Turns
-from kubestow.editions.v1_9.plugins.pod import LegacyPodInfo
+from kubestow.editions.v1_9.engine.decide import DeciderV19, DecisionV19, Turns
+from kubestow.editions.v1_9.plugins.pod import PodInfoV19
 from kubestow.testing.builders import make_node, make_node_affinity, make_pod, make_term
-from tools.legacy import LegacyBench
+from tools.legacy import BenchV19
 
 DEFAULT = provider_policy("DefaultProvider")
 
@@ -19,25 +19,25 @@ DEFAULT = provider_policy("DefaultProvider")
 def decider(
     nodes: list[Node], policy: Policy = DEFAULT, pods: list[Pod] | None = None
 ) -> DeciderV19:
-    bench = LegacyBench(nodes, pods or [])
+    bench = BenchV19(nodes, pods or [])
     bench.snapshot.refresh(bench.cache)
     return DeciderV19(bench.snapshot, bench.cluster, build_algorithm(policy))
 
 
-def decide(nodes: list[Node], pod: Pod, policy: Policy = DEFAULT) -> LegacyDecision:
-    return decider(nodes, policy).decide(LegacyPodInfo(pod))
+def decide(nodes: list[Node], pod: Pod, policy: Policy = DEFAULT) -> DecisionV19:
+    return decider(nodes, policy).decide(PodInfoV19(pod))
 
 
 def test_the_best_take_turns_from_the_last_name() -> None:
     nodes = [make_node("a", cpu="200m"), make_node("b"), make_node("c")]
     engine = decider(nodes)
-    chosen = [engine.decide(LegacyPodInfo(make_pod())).node_name for _ in range(4)]
+    chosen = [engine.decide(PodInfoV19(make_pod())).node_name for _ in range(4)]
     assert chosen == ["c", "b", "c", "b"]
     assert engine.last_node_index == 4
 
 
 def test_turns_follow_names_when_nodes_come_and_go() -> None:
-    bench = LegacyBench([make_node(name) for name in ("b", "a", "c")])
+    bench = BenchV19([make_node(name) for name in ("b", "a", "c")])
     turns = Turns(bench.snapshot)
 
     def names(*rows: int) -> list[str]:
@@ -54,7 +54,7 @@ def test_turns_follow_names_when_nodes_come_and_go() -> None:
 def test_a_single_feasible_node_is_not_scored_and_uses_no_turn() -> None:
     engine = decider([make_node("a"), make_node("b", unschedulable=True)])
     engine.last_node_index = 4
-    decision = engine.decide(LegacyPodInfo(make_pod()))
+    decision = engine.decide(PodInfoV19(make_pod()))
     assert decision.node_name == "a"
     assert decision.total is None
     assert engine.last_node_index == 4
@@ -67,7 +67,7 @@ def test_all_reasons_of_a_node_are_listed_and_counted() -> None:
         make_node("c", cpu="1", labels={"disk": "hdd"}, unschedulable=True),
     ]
     engine = decider(nodes)
-    decision = engine.decide(LegacyPodInfo(make_pod(cpu="2", node_selector={"disk": "ssd"})))
+    decision = engine.decide(PodInfoV19(make_pod(cpu="2", node_selector={"disk": "ssd"})))
     assert decision.is_fit_error
     assert decision.error == (
         "0/3 nodes are available: 1 NodeUnschedulable, 3 Insufficient cpu, 3 MatchNodeSelector."

@@ -24,7 +24,7 @@ from kubestow.editions.shared.policy import (
 )
 from kubestow.editions.v1_9.engine import equivalence_cache
 from kubestow.editions.v1_9.engine.algorithm import build_algorithm
-from kubestow.editions.v1_9.engine.decide import DeciderV19, LegacyDecision
+from kubestow.editions.v1_9.engine.decide import DeciderV19, DecisionV19
 from kubestow.editions.v1_9.engine.equivalence_cache import EquivalenceCache
 from kubestow.editions.v1_9.engine.equivalence_rules import (
     SERVICE_CHANGED,
@@ -32,11 +32,11 @@ from kubestow.editions.v1_9.engine.equivalence_rules import (
     node_changed,
     pod_changed,
 )
-from kubestow.editions.v1_9.plugins.pod import LegacyPodInfo
+from kubestow.editions.v1_9.plugins.pod import PodInfoV19
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.storage import make_claim, make_volume
 from kubestow.testing.topology import make_affinity, make_pod_term
-from tools.legacy import LegacyBench
+from tools.legacy import BenchV19
 
 ZONE = BETA_ZONE_LABEL
 DEFAULT = provider_policy("DefaultProvider")
@@ -61,7 +61,7 @@ def controlled(template: int, **fields: Any) -> Pod:
     return make_pod(f"p{next(_names)}", owner=owner, **fields)
 
 
-class Twins(LegacyBench):
+class Twins(BenchV19):
     """A cluster with two deciders, with and without the cache; both get all events."""
 
     def __init__(self, policy: Policy = POLICY) -> None:
@@ -73,10 +73,10 @@ class Twins(LegacyBench):
             self.snapshot, self.cluster, algorithm, equivalence_cache=self.kept
         )
 
-    def decide(self, pod: Pod) -> LegacyDecision:
+    def decide(self, pod: Pod) -> DecisionV19:
         """The decision of both; they must agree."""
         self.snapshot.refresh(self.cache)
-        info = LegacyPodInfo(pod)
+        info = PodInfoV19(pod)
         expected, found = self.plain.decide(info), self.remembering.decide(info)
         assert described(found) == described(expected)
         return found
@@ -108,11 +108,11 @@ class Twins(LegacyBench):
         self.kept.drop(pod_changed(pod, None))
 
     def add_pod(self, pod: Pod) -> None:
-        self.cache.add_pod(LegacyPodInfo(pod))
+        self.cache.add_pod(PodInfoV19(pod))
         self.kept.drop(pod_changed(None, pod))
 
 
-def described(decision: LegacyDecision) -> tuple[object, ...]:
+def described(decision: DecisionV19) -> tuple[object, ...]:
     rows = range(len(decision.node_names))
     return (
         decision.node_name,

@@ -18,17 +18,17 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.config.extenders import ExtenderConfig, ExtenderTLSConfig
 from kubestow.editions.shared.policy import Policy, convert_policy
 from kubestow.editions.v1_9.engine.algorithm import build_algorithm
-from kubestow.editions.v1_9.engine.decide import DeciderV19, LegacyDecision
+from kubestow.editions.v1_9.engine.decide import DeciderV19, DecisionV19
 from kubestow.editions.v1_9.engine.extenders import ExtendersV19, HttpExtenderV19, extenders_v1_9
 from kubestow.editions.v1_9.engine.scheduler import SchedulerV19
-from kubestow.editions.v1_9.plugins.pod import LegacyPodInfo
-from kubestow.editions.v1_9.simulator.simulation import LegacySimulation
+from kubestow.editions.v1_9.plugins.pod import PodInfoV19
+from kubestow.editions.v1_9.simulator.simulation import SimulationV19
 from kubestow.engine.extenders.chain import FilterAnswer
 from kubestow.errors import ConfigError, ExtenderError
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.handles import RecordedEvents
-from tools.legacy import LegacyBench
+from tools.legacy import BenchV19
 
 FILTER: dict[str, Any] = {"filterVerb": "filter", "nodeCacheCapable": True}
 SCORE: dict[str, Any] = {"prioritizeVerb": "score", "weight": 2}
@@ -89,16 +89,16 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     server.stop()
 
 
-def decide(policy: Policy, *nodes: Node, pod: Pod | None = None) -> LegacyDecision:
-    bench = LegacyBench(nodes or [make_node(name) for name in ("a", "b", "c")])
+def decide(policy: Policy, *nodes: Node, pod: Pod | None = None) -> DecisionV19:
+    bench = BenchV19(nodes or [make_node(name) for name in ("a", "b", "c")])
     bench.snapshot.refresh(bench.cache)
     algorithm = build_algorithm(policy)
     extenders = extenders_v1_9(algorithm.extenders)
     decider = DeciderV19(bench.snapshot, bench.cluster, algorithm, extenders=extenders)
-    return decider.decide(LegacyPodInfo(pod or make_pod("p")))
+    return decider.decide(PodInfoV19(pod or make_pod("p")))
 
 
-def names(decision: LegacyDecision) -> list[str]:
+def names(decision: DecisionV19) -> list[str]:
     rows: list[int] = decision.feasible.tolist()
     return [decision.node_names[row] for row in rows]
 
@@ -184,7 +184,7 @@ def test_any_exception_of_an_extender_becomes_an_extender_error() -> None:
         def filter(self, pod: Pod, nodes: Any) -> FilterAnswer:
             raise RuntimeError("broken")
 
-    bench = LegacyBench([make_node("a")])
+    bench = BenchV19([make_node("a")])
     bench.snapshot.refresh(bench.cache)
     extenders = ExtendersV19([Broken(ExtenderConfig(url_prefix="http://e", filter_verb="f"))])
     with pytest.raises(ExtenderError, match="broken"):
@@ -317,7 +317,7 @@ def test_a_simulation_asks_the_extenders_of_its_policy(server: Server) -> None:
     documents.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
     async def run() -> list[str]:
-        simulation = LegacySimulation(documents, build_algorithm(server.policy(FILTER)))
+        simulation = SimulationV19(documents, build_algorithm(server.policy(FILTER)))
         return [pod.node for pod in (await simulation.run()).pods]
 
     assert run_in_virtual_time(run()) == ["a"]

@@ -18,7 +18,7 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.clock import SystemClock
 from kubestow.editions.shared.policy import provider_policy
 from kubestow.editions.v1_9.engine.algorithm import build_algorithm
-from kubestow.editions.v1_9.engine.decide import LegacyDecision
+from kubestow.editions.v1_9.engine.decide import DecisionV19
 from kubestow.editions.v1_9.engine.extenders import ExtendersV19
 from kubestow.editions.v1_9.engine.scheduler import SchedulerV19
 from kubestow.engine.extenders.chain import Extender, FilterAnswer
@@ -217,7 +217,7 @@ def test_a_fault_in_a_rule_fails_one_attempt() -> None:
     async def work(world: World) -> None:
         await world.add(make_node("n1"), make_pod("a"))
 
-        def broken(pod: object) -> LegacyDecision:
+        def broken(pod: object) -> DecisionV19:
             raise ValueError("a bug")
 
         decide, world.scheduler.decider.decide = world.scheduler.decider.decide, broken

@@ -20,6 +20,7 @@ from kubestow.api.pod import (
 from kubestow.api.storage import PersistentVolumeClaim
 from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL, HOSTNAME_LABEL
 from kubestow.api.workload import Service, ServiceSpec
+from kubestow.editions.shared.disks import DiskKind, volume_limit
 from kubestow.editions.v1_9.plugins import reasons
 from kubestow.editions.v1_9.plugins.predicates.disk_conflict import NoDiskConflict
 from kubestow.editions.v1_9.plugins.predicates.fits_resources import PodFitsResources
@@ -34,11 +35,7 @@ from kubestow.editions.v1_9.plugins.predicates.node_conditions import (
 from kubestow.editions.v1_9.plugins.predicates.node_selector import MatchNodeSelector
 from kubestow.editions.v1_9.plugins.predicates.service_affinity import ServiceAffinity
 from kubestow.editions.v1_9.plugins.predicates.taints import PodToleratesNodeTaints
-from kubestow.editions.v1_9.plugins.predicates.volume_count import (
-    DiskKind,
-    MaxVolumeCount,
-    volume_limit,
-)
+from kubestow.editions.v1_9.plugins.predicates.volume_count import MaxVolumeCount
 from kubestow.editions.v1_9.plugins.predicates.volume_zone import NoVolumeZoneConflict
 from kubestow.testing.builders import (
     make_container,
@@ -50,7 +47,7 @@ from kubestow.testing.builders import (
 )
 from kubestow.testing.storage import make_claim, make_volume
 from kubestow.testing.topology import make_affinity, make_pod_term
-from tools.legacy import LegacyBench
+from tools.legacy import BenchV19
 
 GPU = "alpha.kubernetes.io/nvidia-gpu"
 
@@ -62,27 +59,27 @@ def conditions(**statuses: str) -> list[Condition]:
 class TestResources:
     def test_all_shortages_are_reported_pods_first(self) -> None:
         running = [make_pod(f"r{index}", cpu="500m", node="n") for index in range(3)]
-        bench = LegacyBench([make_node(cpu="2", pods=3)], running)
+        bench = BenchV19([make_node(cpu="2", pods=3)], running)
         found = bench.verdicts(PodFitsResources(), make_pod(cpu="600m"))
         assert found == {"n": ["Insufficient pods", "Insufficient cpu"]}
 
     def test_overcommitted_cpu_fails_a_pod_that_asks_for_memory_only(self) -> None:
-        bench = LegacyBench([make_node(cpu="2")], [make_pod(cpu="2500m", node="n")])
+        bench = BenchV19([make_node(cpu="2")], [make_pod(cpu="2500m", node="n")])
         pod = make_pod(memory="1Gi")
         assert bench.verdicts(PodFitsResources(), pod) == {"n": ["Insufficient cpu"]}
 
     def test_a_pod_that_asks_for_nothing_fits_an_overcommitted_node(self) -> None:
-        bench = LegacyBench([make_node(cpu="2")], [make_pod(cpu="2500m", node="n")])
+        bench = BenchV19([make_node(cpu="2")], [make_pod(cpu="2500m", node="n")])
         assert bench.verdicts(PodFitsResources(), make_pod()) == {}
 
     def test_a_zero_of_an_extended_resource_is_a_request(self) -> None:
-        bench = LegacyBench([make_node(cpu="2")], [make_pod(cpu="2500m", node="n")])
+        bench = BenchV19([make_node(cpu="2")], [make_pod(cpu="2500m", node="n")])
         pod = make_pod(requests={"example.com/gpu": 0})
         assert bench.verdicts(PodFitsResources(), pod) == {"n": ["Insufficient cpu"]}
 
     def test_shortages_come_in_the_order_of_the_specification(self) -> None:
         names = ["example.com/b", "example.com/a", "ephemeral-storage", GPU, "memory", "cpu"]
-        bench = LegacyBench([make_node(cpu="1", memory="1Gi")])
+        bench = BenchV19([make_node(cpu="1", memory="1Gi")])
         pod = make_pod(requests=dict.fromkeys(names, "2Gi"))
         assert bench.verdicts(PodFitsResources(), pod) == {
             "n": [
@@ -100,13 +97,13 @@ class TestResources:
 
     def test_init_containers_count_for_the_newcomer_and_not_for_pods_that_run(self) -> None:
         starts_heavy = make_pod("r", node="n", init_containers=[make_container(cpu="8")])
-        bench = LegacyBench([make_node(cpu="8")], [starts_heavy])
+        bench = BenchV19([make_node(cpu="8")], [starts_heavy])
         assert bench.verdicts(PodFitsResources(), make_pod(cpu="8")) == {}
         too_heavy = make_pod(cpu="1", init_containers=[make_container(cpu="9")])
         assert bench.verdicts(PodFitsResources(), too_heavy) == {"n": ["Insufficient cpu"]}
 
     def test_sidecars_and_overhead_are_not_known(self) -> None:
-        bench = LegacyBench([make_node(cpu="2")])
+        bench = BenchV19([make_node(cpu="2")])
         sidecar = make_container(cpu="1500m", restart_policy="Always")
         pod = make_pod(cpu="1500m", init_containers=[sidecar], overhead={"cpu": "1"})
         assert bench.verdicts(PodFitsResources(), pod) == {}
@@ -114,13 +111,13 @@ class TestResources:
 
 class TestGeneral:
     def test_the_parts_that_fail_are_reported_in_order(self) -> None:
-        bench = LegacyBench([make_node("n1")], [make_pod("r", host_ports=[80], node="n1")])
+        bench = BenchV19([make_node("n1")], [make_pod("r", host_ports=[80], node="n1")])
         pod = make_pod(node="n2", host_ports=[80])
         found = bench.verdicts(GeneralPredicates(), pod)
         assert found == {"n1": ["HostName", "PodFitsHostPorts"]}
 
     def test_everything_can_fail_at_once(self) -> None:
-        bench = LegacyBench([make_node("n1", cpu="1")], [make_pod("r", host_ports=[80], node="n1")])
+        bench = BenchV19([make_node("n1", cpu="1")], [make_pod("r", host_ports=[80], node="n1")])
         pod = make_pod(cpu="2", node="n2", host_ports=[80], node_selector={"disk": "ssd"})
         found = bench.verdicts(GeneralPredicates(), pod)
         assert found == {
@@ -146,20 +143,20 @@ class TestNodeSelector:
         ],
     )
     def test_required_terms(self, terms: list[NodeSelectorTerm], fits: bool) -> None:
-        bench = LegacyBench([make_node(labels={"zone": "a"})])
+        bench = BenchV19([make_node(labels={"zone": "a"})])
         pod = make_pod(node_affinity=make_node_affinity(*terms))
         expected = {} if fits else {"n": ["MatchNodeSelector"]}
         assert bench.verdicts(MatchNodeSelector(), pod) == expected
 
     def test_an_illegal_node_selector_matches_every_node(self) -> None:
-        bench = LegacyBench([make_node()])
+        bench = BenchV19([make_node()])
         assert bench.verdicts(MatchNodeSelector(), make_pod(node_selector={"a b": "c"})) == {}
         assert bench.verdicts(MatchNodeSelector(), make_pod(node_selector={"a": "-c"})) == {}
 
 
 class TestConditions:
     def test_unknown_is_not_ready_and_cordoned_is_reported_last(self) -> None:
-        bench = LegacyBench([make_node(conditions=conditions(Ready="Unknown"), unschedulable=True)])
+        bench = BenchV19([make_node(conditions=conditions(Ready="Unknown"), unschedulable=True)])
         found = bench.verdicts(CheckNodeCondition(), make_pod())
         assert found == {"n": ["NodeNotReady", "NodeUnschedulable"]}
 
@@ -175,12 +172,12 @@ class TestConditions:
         ],
     )
     def test_one_condition(self, kind: str, status: str, reason: str) -> None:
-        bench = LegacyBench([make_node(conditions=conditions(**{kind: status}))])
+        bench = BenchV19([make_node(conditions=conditions(**{kind: status}))])
         expected = {"n": [reason]} if reason else {}
         assert bench.verdicts(CheckNodeCondition(), make_pod()) == expected
 
     def test_memory_pressure_keeps_out_pods_that_ask_for_nothing(self) -> None:
-        bench = LegacyBench([make_node(conditions=conditions(MemoryPressure="True"))])
+        bench = BenchV19([make_node(conditions=conditions(MemoryPressure="True"))])
         limited = make_pod(
             containers=[
                 Container(resources=ResourceRequirements(limits=make_resources({"memory": "1Gi"})))
@@ -196,12 +193,12 @@ class TestConditions:
             make_node(status, conditions=conditions(DiskPressure=status))
             for status in ("True", "Unknown")
         )
-        bench = LegacyBench([under, unknown])
+        bench = BenchV19([under, unknown])
         found = bench.verdicts(CheckNodeDiskPressure(), make_pod(cpu="1"))
         assert found == {"True": ["NodeUnderDiskPressure"]}
 
     def test_taints(self) -> None:
-        bench = LegacyBench(
+        bench = BenchV19(
             [
                 make_node("soft", taints=["a:PreferNoSchedule"]),
                 make_node("hard", taints=["a:NoExecute"]),
@@ -213,12 +210,12 @@ class TestConditions:
 
 class TestCustom:
     def test_labels_presence_requires_all_of_them(self) -> None:
-        bench = LegacyBench([make_node(labels={"zone": "a"})])
+        bench = BenchV19([make_node(labels={"zone": "a"})])
         present = LabelsPresence("x", labels=["zone", "rack"], presence=True)
         assert bench.verdicts(present, make_pod()) == {"n": ["CheckNodeLabelPresence"]}
 
     def test_labels_absence_requires_none_of_them(self) -> None:
-        bench = LegacyBench([make_node("n1", labels={"zone": "a"}), make_node("n2")])
+        bench = BenchV19([make_node("n1", labels={"zone": "a"}), make_node("n2")])
         absent = LabelsPresence("x", labels=["zone", "rack"], presence=False)
         assert bench.verdicts(absent, make_pod()) == {"n1": ["CheckNodeLabelPresence"]}
 
@@ -234,7 +231,7 @@ class TestCustom:
             metadata=ObjectMeta(name="s", namespace="default"),
             spec=ServiceSpec(selector={"app": "web"}),
         )
-        bench = LegacyBench(
+        bench = BenchV19(
             [make_node(name, labels={"region": name}) for name in ("r1", "r2")],
             [make_pod("r", labels={"app": "web"}, node="r1")],
             [service],
@@ -249,7 +246,7 @@ class TestCustom:
             spec=ServiceSpec(selector={"app": "web"}),
         )
         lost = make_pod("r", labels={"app": "web"}, node="gone")
-        bench = LegacyBench([make_node()], [lost], [service])
+        bench = BenchV19([make_node()], [lost], [service])
         found = bench.verdicts(
             ServiceAffinity("x", labels=["region"]), make_pod(labels={"app": "web"})
         )
@@ -333,7 +330,7 @@ class TestInterPodAffinity:
         ],
     )
     def test_worked_examples(self, running: list[Pod], pod: Pod, expected: dict[str, str]) -> None:
-        found = LegacyBench(NODES, running).verdicts(MatchInterPodAffinity(), pod)
+        found = BenchV19(NODES, running).verdicts(MatchInterPodAffinity(), pod)
         assert found == {
             node: ["MatchInterPodAffinity", reason] for node, reason in expected.items()
         }
@@ -341,7 +338,7 @@ class TestInterPodAffinity:
     def test_a_matching_pod_on_a_lost_node_is_an_error(self) -> None:
         lost = make_pod("r", labels=WEB, node="gone")
         pod = make_pod("in", labels=WEB, affinity=SAME_ZONE)
-        found = LegacyBench(NODES[:1], [lost]).verdicts(MatchInterPodAffinity(), pod)
+        found = BenchV19(NODES[:1], [lost]).verdicts(MatchInterPodAffinity(), pod)
         assert found == {
             "n1": [
                 "error: Cannot schedule pod default/in onto node n1, because of PodAffinityTerm "
@@ -353,7 +350,7 @@ class TestInterPodAffinity:
     def test_anti_affinity_to_a_pod_on_a_lost_node_is_no_error(self) -> None:
         lost = make_pod("r", labels=WEB, node="gone")
         pod = make_pod(affinity=make_affinity(apart=[make_pod_term("zone", "app=web")]))
-        found = LegacyBench(NODES[:1], [lost]).verdicts(MatchInterPodAffinity(), pod)
+        found = BenchV19(NODES[:1], [lost]).verdicts(MatchInterPodAffinity(), pod)
         assert found == {"n1": ["MatchInterPodAffinity", ANTI]}
 
     def test_namespace_selectors_are_not_known(self) -> None:
@@ -363,7 +360,7 @@ class TestInterPodAffinity:
             make_pod("r1", labels=WEB, node="n1"),
             make_pod("r2", namespace="other", labels=WEB, node="n3"),
         ]
-        found = LegacyBench(NODES, running).verdicts(MatchInterPodAffinity(), pod)
+        found = BenchV19(NODES, running).verdicts(MatchInterPodAffinity(), pod)
         assert sorted(found) == ["n1", "n2"]
 
 
@@ -391,7 +388,7 @@ class TestVolumeCount:
         self, held: int, wanted: list[str], expected: dict[str, list[str]]
     ) -> None:
         running = make_pod("r", node="n", volumes=ebs(*(f"v{index}" for index in range(held))))
-        bench = LegacyBench([make_node()], [running])
+        bench = BenchV19([make_node()], [running])
         predicate = MaxVolumeCount("x", kind="EBS", limit=39)
         assert bench.verdicts(predicate, make_pod(volumes=ebs(*wanted))) == expected
 
@@ -421,7 +418,7 @@ class TestVolumeCount:
             *gce(*"abcd"),
             *(Volume(azure_disk=AzureDisk(disk_name=name)) for name in "abcd"),
         ]
-        bench = LegacyBench([make_node()], [make_pod("r", node="n", volumes=volumes)], claims)
+        bench = BenchV19([make_node()], [make_pod("r", node="n", volumes=volumes)], claims)
         predicate = MaxVolumeCount("x", kind=kind, limit=4)
         assert bench.verdicts(predicate, make_pod(pvcs=["c"])) == TOO_MANY
 
@@ -431,7 +428,7 @@ class TestVolumeCount:
             make_volume("pv", aws_elastic_block_store=AwsElasticBlockStore(volume_id="a")),
         ]
         running = make_pod("r", node="n", volumes=ebs("a", "b"))
-        bench = LegacyBench([make_node()], [running], objects)
+        bench = BenchV19([make_node()], [running], objects)
         predicate = MaxVolumeCount("x", kind="EBS", limit=2)
         assert bench.verdicts(predicate, make_pod(pvcs=["c"])) == {}
         assert (
@@ -486,7 +483,7 @@ class TestDiskConflict:
         ],
     )
     def test_pairs(self, held: list[Volume], wanted: list[Volume], conflicts: bool) -> None:
-        bench = LegacyBench([make_node()], [make_pod("r", node="n", volumes=held)])
+        bench = BenchV19([make_node()], [make_pod("r", node="n", volumes=held)])
         expected = {"n": ["NoDiskConflict"]} if conflicts else {}
         assert bench.verdicts(NoDiskConflict(), make_pod(volumes=wanted)) == expected
 
@@ -499,14 +496,14 @@ def zoned(name: str, **labels: str) -> Node:
 class TestVolumeZone:
     def test_5_a_missing_region_reads_as_empty(self) -> None:
         volume = make_volume("pv", labels={BETA_ZONE_LABEL: "a", BETA_REGION_LABEL: "r"})
-        bench = LegacyBench([zoned("n", zone="a")], (), [make_claim("c", volume="pv"), volume])
+        bench = BenchV19([zoned("n", zone="a")], (), [make_claim("c", volume="pv"), volume])
         found = bench.verdicts(NoVolumeZoneConflict(), make_pod(pvcs=["c"]))
         assert found == {"n": ["NoVolumeZoneConflict"]}
 
     def test_a_volume_may_be_in_several_zones(self) -> None:
         volume = make_volume("pv", labels={BETA_ZONE_LABEL: "a__b"})
         nodes = [zoned(name, zone=name) for name in "abc"]
-        bench = LegacyBench(nodes, (), [make_claim("c", volume="pv"), volume])
+        bench = BenchV19(nodes, (), [make_claim("c", volume="pv"), volume])
         found = bench.verdicts(NoVolumeZoneConflict(), make_pod(pvcs=["c"]))
         assert found == {"c": ["NoVolumeZoneConflict"]}
 
@@ -522,14 +519,14 @@ class TestVolumeZone:
         self, claim: PersistentVolumeClaim | None, text: str
     ) -> None:
         objects = [] if claim is None else [claim]
-        bench = LegacyBench([zoned("in", zone="a"), make_node("out")], (), objects)
+        bench = BenchV19([zoned("in", zone="a"), make_node("out")], (), objects)
         found = bench.verdicts(NoVolumeZoneConflict(), make_pod(pvcs=["c"]))
         assert found == {"in": [f"error: {text}"]}
 
     def test_a_conflict_hides_the_error_of_a_later_claim(self) -> None:
         volume = make_volume("pv", labels={BETA_ZONE_LABEL: "a"})
         nodes = [zoned("here", zone="a"), zoned("there", zone="b")]
-        bench = LegacyBench(nodes, (), [make_claim("c", volume="pv"), volume])
+        bench = BenchV19(nodes, (), [make_claim("c", volume="pv"), volume])
         found = bench.verdicts(NoVolumeZoneConflict(), make_pod(pvcs=["c", "missing"]))
         assert found == {
             "here": ['error: persistentvolumeclaim "missing" not found'],
@@ -538,7 +535,7 @@ class TestVolumeZone:
 
     def test_a_label_that_cannot_be_read_is_ignored(self) -> None:
         volume = make_volume("pv", labels={BETA_ZONE_LABEL: "a__"})
-        bench = LegacyBench([zoned("n", zone="b")], (), [make_claim("c", volume="pv"), volume])
+        bench = BenchV19([zoned("n", zone="b")], (), [make_claim("c", volume="pv"), volume])
         assert bench.verdicts(NoVolumeZoneConflict(), make_pod(pvcs=["c"])) == {}
 
 

@@ -18,7 +18,9 @@ from kubestow.api.workload import (
     Service,
     ServiceSpec,
 )
-from kubestow.editions.v1_9.plugins.contract import PriorityError
+from kubestow.editions.shared.avoided_pods import ANNOTATION
+from kubestow.editions.shared.zone_spread import spread
+from kubestow.editions.v1_9.plugins.contract import MAX_PRIORITY, PriorityError
 from kubestow.editions.v1_9.plugins.priorities.balanced import BalancedResourceAllocation
 from kubestow.editions.v1_9.plugins.priorities.equal import EqualPriority
 from kubestow.editions.v1_9.plugins.priorities.image_locality import score_of
@@ -28,16 +30,13 @@ from kubestow.editions.v1_9.plugins.priorities.inter_pod_affinity import (
 )
 from kubestow.editions.v1_9.plugins.priorities.label_preference import LabelPreference
 from kubestow.editions.v1_9.plugins.priorities.node_affinity import NodeAffinityPriority
-from kubestow.editions.v1_9.plugins.priorities.prefer_avoid_pods import (
-    ANNOTATION,
-    NodePreferAvoidPodsPriority,
-)
+from kubestow.editions.v1_9.plugins.priorities.prefer_avoid_pods import NodePreferAvoidPodsPriority
 from kubestow.editions.v1_9.plugins.priorities.requested import (
     LeastRequestedPriority,
     MostRequestedPriority,
 )
 from kubestow.editions.v1_9.plugins.priorities.resource_limits import ResourceLimitsPriority
-from kubestow.editions.v1_9.plugins.priorities.selector_spread import SelectorSpreadPriority, spread
+from kubestow.editions.v1_9.plugins.priorities.selector_spread import SelectorSpreadPriority
 from kubestow.editions.v1_9.plugins.priorities.service_anti_affinity import spread_by_label
 from kubestow.editions.v1_9.plugins.priorities.taint_toleration import TaintTolerationPriority
 from kubestow.testing.builders import (
@@ -48,7 +47,7 @@ from kubestow.testing.builders import (
     make_term,
 )
 from kubestow.testing.topology import make_affinity, make_pod_term, make_selector
-from tools.legacy import LegacyBench
+from tools.legacy import BenchV19
 
 MB = 1024 * 1024
 
@@ -67,23 +66,23 @@ MB = 1024 * 1024
 def test_how_full_a_node_of_8_cpus_and_16000_bytes_is(
     priority: LeastRequestedPriority, cpu: str, memory: int, score: int
 ) -> None:
-    bench = LegacyBench([make_node(cpu="8", memory=16000)])
+    bench = BenchV19([make_node(cpu="8", memory=16000)])
     assert bench.scores(priority, make_pod(cpu=cpu, memory=memory)) == {"n": score}
 
 
 def test_a_pod_that_asks_for_nothing_counts_with_the_defaults() -> None:
-    bench = LegacyBench([make_node(cpu="4", memory="8Gi")])
+    bench = BenchV19([make_node(cpu="4", memory="8Gi")])
     assert bench.scores(LeastRequestedPriority(), make_pod()) == {"n": 9}
 
 
 def test_balanced_truncates() -> None:
-    bench = LegacyBench([make_node(cpu="4", memory="8Gi")])
+    bench = BenchV19([make_node(cpu="4", memory="8Gi")])
     pod = make_pod(cpu="1", memory="1Gi")
     assert bench.scores(BalancedResourceAllocation(), pod) == {"n": 8}
 
 
 def test_a_resource_the_node_lacks_scores_0_and_counts() -> None:
-    bench = LegacyBench([make_node(cpu="4", memory=None)])
+    bench = BenchV19([make_node(cpu="4", memory=None)])
     assert bench.scores(LeastRequestedPriority(), make_pod(cpu=0)) == {"n": 5}
 
 
@@ -91,7 +90,7 @@ def test_node_affinity_is_relative_to_the_best() -> None:
     nodes = [make_node(name, labels={"is": name}) for name in "abc"]
     preferred = [(5, make_term("is In b")), (2, make_term("is In c")), (9, make_term())]
     pod = make_pod(node_affinity=make_node_affinity(preferred=preferred))
-    assert LegacyBench(nodes).scores(NodeAffinityPriority(), pod) == {"a": 0, "b": 10, "c": 4}
+    assert BenchV19(nodes).scores(NodeAffinityPriority(), pod) == {"a": 0, "b": 10, "c": 4}
 
 
 @pytest.mark.parametrize(
@@ -107,13 +106,13 @@ def test_node_affinity_is_relative_to_the_best() -> None:
 def test_a_preferred_term_with_a_mistake_fails(expression: str, text: str) -> None:
     pod = make_pod(node_affinity=make_node_affinity(preferred=[(1, make_term(expression))]))
     with pytest.raises(PriorityError) as failure:
-        LegacyBench([make_node()]).scores(NodeAffinityPriority(), pod)
+        BenchV19([make_node()]).scores(NodeAffinityPriority(), pod)
     assert str(failure.value) == text
 
 
 def test_a_mistake_with_weight_0_does_no_harm() -> None:
     pod = make_pod(node_affinity=make_node_affinity(preferred=[(0, make_term("a Near b"))]))
-    assert LegacyBench([make_node()]).scores(NodeAffinityPriority(), pod) == {"n": 0}
+    assert BenchV19([make_node()]).scores(NodeAffinityPriority(), pod) == {"n": 0}
 
 
 def test_fewer_soft_taints_are_better() -> None:
@@ -121,7 +120,7 @@ def test_fewer_soft_taints_are_better() -> None:
         make_node(f"n{count}", taints=[f"t{index}:PreferNoSchedule" for index in range(count)])
         for count in (0, 1, 3)
     ]
-    scores = LegacyBench(nodes).scores(TaintTolerationPriority(), make_pod())
+    scores = BenchV19(nodes).scores(TaintTolerationPriority(), make_pod())
     assert scores == {"n0": 10, "n1": 7, "n3": 0}
 
 
@@ -158,7 +157,7 @@ def test_nodes_prefer_to_avoid_pods_of_a_controller(kind: str, uid: str, score: 
             for listed in ("ReplicaSet", "StatefulSet")
         ]
     }
-    bench = LegacyBench(
+    bench = BenchV19(
         [
             make_node("n1", annotations={ANNOTATION: json.dumps(avoided)}),
             make_node("n2", annotations={ANNOTATION: "{"}),
@@ -170,7 +169,7 @@ def test_nodes_prefer_to_avoid_pods_of_a_controller(kind: str, uid: str, score: 
 
 def test_limits_that_fit_score_1() -> None:
     limits = ResourceRequirements(limits=make_resources({"cpu": "4"}))
-    bench = LegacyBench([make_node("small", cpu="2"), make_node("large", cpu="4")])
+    bench = BenchV19([make_node("small", cpu="2"), make_node("large", cpu="4")])
     pod = make_pod(containers=[Container(resources=limits)])
     assert bench.scores(ResourceLimitsPriority(), pod) == {"small": 0, "large": 1}
     assert bench.scores(ResourceLimitsPriority(), make_pod()) == {"small": 0, "large": 0}
@@ -178,13 +177,13 @@ def test_limits_that_fit_score_1() -> None:
 
 @pytest.mark.parametrize("presence", [True, False])
 def test_label_preference(presence: bool) -> None:
-    bench = LegacyBench([make_node("has", labels={"ssd": ""}), make_node("lacks")])
+    bench = BenchV19([make_node("has", labels={"ssd": ""}), make_node("lacks")])
     scores = bench.scores(LabelPreference("x", label="ssd", presence=presence), make_pod())
     assert scores == {"has": 10 * presence, "lacks": 10 * (not presence)}
 
 
 def test_all_nodes_are_equal() -> None:
-    assert LegacyBench([make_node()]).scores(EqualPriority(), make_pod()) == {"n": 1}
+    assert BenchV19([make_node()]).scores(EqualPriority(), make_pod()) == {"n": 1}
 
 
 A, B, C, X, Y = 1, 2, 3, 1, 2
@@ -203,7 +202,7 @@ A, B, C, X, Y = 1, 2, 3, 1, 2
     ],
 )
 def test_selector_spread(counts: list[int], zones: list[int], scores: list[int]) -> None:
-    found = spread(np.array(counts, np.int64), np.array(zones, np.intp))
+    found = spread(np.array(counts, np.int64), np.array(zones, np.intp), best=MAX_PRIORITY)
     assert found.tolist() == scores
 
 
@@ -223,7 +222,7 @@ def test_selectors_are_found_by_labels_and_any_of_them_counts() -> None:
         make_pod("leaving", labels={"app": "web"}, node="n2", deleted=leaving),
         make_pod("third", labels={"v": "1"}, node="n3"),
     ]
-    bench = LegacyBench([make_node(f"n{number}") for number in (1, 2, 3)], pods, objects)
+    bench = BenchV19([make_node(f"n{number}") for number in (1, 2, 3)], pods, objects)
     pod = make_pod(labels={"app": "web", "v": "1"})
     assert bench.scores(SelectorSpreadPriority(), pod) == {"n1": 0, "n2": 10, "n3": 5}
 
@@ -239,7 +238,7 @@ def test_only_the_beta_labels_make_zones() -> None:
         make_node("empty", labels={BETA_ZONE_LABEL: ""}),
     ]
     running = make_pod("r", labels={"app": "web"}, node="old")
-    bench = LegacyBench(nodes, [running], [service])
+    bench = BenchV19(nodes, [running], [service])
     scores = bench.scores(SelectorSpreadPriority(), make_pod(labels={"app": "web"}))
     assert scores == {"old": 0, "new": 10, "empty": 10}
 
@@ -268,7 +267,7 @@ def test_required_affinity_of_running_pods_has_the_hard_weight() -> None:
         make_pod("r1", node="a", affinity=make_affinity(near=[near_web])),
         make_pod("r2", node="b", affinity=make_affinity(prefers=[(10, near_web)])),
     ]
-    bench = LegacyBench(nodes, pods)
+    bench = BenchV19(nodes, pods)
     pod = make_pod(labels={"app": "web"})
     assert bench.scores(InterPodAffinityPriority(), pod) == {"a": 1, "b": 10, "c": 0}
     heavy = InterPodAffinityPriority(hard_weight=20)

@@ -46,7 +46,7 @@ from kubestow.testing.builders import (
 )
 from kubestow.testing.storage import make_claim, make_volume
 from kubestow.testing.topology import make_affinity, make_pod_term
-from tools.legacy import LegacyBench
+from tools.legacy import BenchV19
 from tools.plain_rules import tolerates
 
 LIMIT = 3
@@ -569,7 +569,7 @@ class Maker:
         )
 
 
-class Churning(LegacyBench):
+class Churning(BenchV19):
     """A cluster that changes; every node of it can be read as a `Place`."""
 
     def __init__(self, seed: int) -> None:

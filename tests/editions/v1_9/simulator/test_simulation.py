@@ -4,8 +4,8 @@ from typing import Any
 
 from kubestow.editions.shared.policy import convert_policy, provider_policy
 from kubestow.editions.v1_9.engine.algorithm import Algorithm, build_algorithm
-from kubestow.editions.v1_9.engine.decide import LegacyDecision
-from kubestow.editions.v1_9.simulator.simulation import LegacySimulation
+from kubestow.editions.v1_9.engine.decide import DecisionV19
+from kubestow.editions.v1_9.simulator.simulation import SimulationV19
 from kubestow.simulator.simulation import SimulationResult
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
@@ -39,11 +39,11 @@ def near(app: str) -> dict[str, Any]:
 def simulate(
     *documents: dict[str, Any],
     algorithm: Algorithm = DEFAULT,
-    decisions: list[LegacyDecision] | None = None,
+    decisions: list[DecisionV19] | None = None,
     use_equivalence_cache: bool = False,
 ) -> SimulationResult:
     async def run() -> SimulationResult:
-        simulation = LegacySimulation(
+        simulation = SimulationV19(
             documents,
             algorithm,
             use_equivalence_cache=use_equivalence_cache,
@@ -79,7 +79,7 @@ def test_a_pod_that_fits_on_no_node_has_a_message_and_the_run_ends() -> None:
 
 
 def test_writing_the_condition_causes_the_second_attempt_at_once() -> None:
-    decisions: list[LegacyDecision] = []
+    decisions: list[DecisionV19] = []
     result = simulate(node("a"), pod("large", cpu="3"), decisions=decisions)
     assert len(decisions) == 2
     assert result.virtual_duration_s < 1
@@ -87,7 +87,7 @@ def test_writing_the_condition_causes_the_second_attempt_at_once() -> None:
 
 def test_a_pod_is_tried_again_after_its_wait() -> None:
     # The first needs the second, which is tried after it: both immediate attempts fail.
-    decisions: list[LegacyDecision] = []
+    decisions: list[DecisionV19] = []
     first = pod("first", cpu="1m", affinity=near("second"))
     result = simulate(node("a", zone="z"), first, pod("second", cpu="1m"), decisions=decisions)
     assert placed(result) == {"first": "a", "second": "a"}

@@ -6,7 +6,7 @@ The end of a binding starts the time to live; a sweep beside the scheduling loop
 import asyncio
 
 from kubestow.cache.cache import Cache
-from kubestow.editions.shared.cache import EXPIRY_SWEEP_S, Cache19
+from kubestow.editions.shared.cache import EXPIRY_SWEEP_S, CacheWithExpiry
 from kubestow.engine.bind import Binder, Placement
 from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.status import Status
@@ -37,6 +37,6 @@ class ExpiringScheduler(Scheduler):
             await asyncio.sleep(EXPIRY_SWEEP_S)
 
 
-def _expiring(cache: Cache) -> Cache19:
-    assert isinstance(cache, Cache19), cache
+def _expiring(cache: Cache) -> CacheWithExpiry:
+    assert isinstance(cache, CacheWithExpiry), cache
     return cache

@@ -1,19 +1,18 @@
-"""Builds the schedulers of v1.17 and v1.20.
+"""Builds the scheduler of v1.20.
 
-They had plugins, so they use today's profiles and cycles; queue, cache, order of nodes, the choice
-among the best nodes and the texts of failures differ. v1.9 had neither plugins nor profiles, and is
-a scheduler of its own (`scheduler_v1_9`).
+It had plugins, so it uses today's profiles and cycles; queue, cache, the choice among the best
+nodes and the texts of failures differ. v1.9 had neither plugins nor profiles, and is a scheduler of
+its own (`editions.v1_9.engine.scheduler`).
 """
 
 from collections.abc import Mapping
 
 from kubestow.cache.cache import Cache
 from kubestow.cache.groups import Groups
-from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS
-from kubestow.editions.shared.cache import Cache117, Cache120, Snapshot117
+from kubestow.editions.v1_20.cache import Cache120
 from kubestow.editions.v1_20.engine.expiry import ExpiringScheduler
-from kubestow.editions.v1_20.engine.failure import Binder117, Binder120, FailureHandler120
+from kubestow.editions.v1_20.engine.failure import Binder120, FailureHandler120
 from kubestow.editions.v1_20.engine.reservoir import ReservoirSelector
 from kubestow.editions.v1_20.queue import SchedulingQueue120
 from kubestow.engine.factory import SchedulerFactory, sort_key_of
@@ -45,13 +44,3 @@ class FactoryV120(SchedulerFactory):
             max_backoff_ns=self.config.pod_max_backoff_seconds * NANOSECONDS,
             metrics=self.queue_metrics,
         )
-
-
-class FactoryV117(FactoryV120):
-    binder_type = Binder117
-
-    def make_cache(self) -> Cache:
-        return Cache117(self.clock)
-
-    def make_snapshot(self) -> Snapshot:
-        return Snapshot117()

@@ -61,14 +61,5 @@ class Binder120(ExpiringBinder):
         return status.message
 
 
-class Binder117(Binder120):
-    """There was no plugin for the default binding, so none is named."""
-
-    rejected: ClassVar[str] = "Binding rejected: "
-
-    def _binding_error(self, status: Status) -> str:
-        return status.message.removeprefix('running Bind plugin "DefaultBinder": ')
-
-
 def _failed(text: str, status: Status) -> Status:
     return Status(Code.ERROR, error=BindingCycleError(text), plugin=status.plugin)

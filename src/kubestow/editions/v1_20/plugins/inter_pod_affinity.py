@@ -14,10 +14,8 @@ from kubestow.arrays import IntArray
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.framework.status import Status
-from kubestow.index.nodes import Nodes
 from kubestow.plugins.inter_pod_affinity import InterPodAffinity
 from kubestow.plugins.inter_pod_affinity.filtering import FAR, FORBIDDEN, NEAR
-from kubestow.plugins.inter_pod_affinity.plugin import filter_state_of
 
 _EITHER: Final = "node(s) didn't match pod affinity/anti-affinity"
 _STATUSES: Final[Mapping[int, Status]] = {
@@ -37,17 +35,6 @@ class InterPodAffinity120(InterPodAffinity):
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return normalised_from_zero(scores)
-
-
-class InterPodAffinity117(InterPodAffinity120):
-    """The terms of running pods are checked first, so theirs is the reason where several fail."""
-
-    def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
-        codes = super().filter(state, pod, nodes)
-        if codes is None:
-            return None
-        forbidden = filter_state_of(state).is_forbidden(nodes)
-        return codes if forbidden is None else np.where(forbidden, FORBIDDEN, codes)
 
 
 def normalised_from_zero(raw: IntArray) -> IntArray:

@@ -8,7 +8,7 @@ from kubestow.api.owners import controller_of
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.change_log import Depends
-from kubestow.editions.v1_9.plugins.priorities.prefer_avoid_pods import AVOIDABLE_KINDS, avoids
+from kubestow.editions.shared.avoided_pods import AVOIDABLE_KINDS, avoids
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import MAX_NODE_SCORE

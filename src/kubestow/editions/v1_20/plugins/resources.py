@@ -59,10 +59,6 @@ class NodeResourcesFit120(NodeResourcesFit):
         return Status.unschedulable(*named)
 
 
-class NodeResourcesFit117(NodeResourcesFit120):
-    too_many_pods: ClassVar[str] = "Insufficient pods"
-
-
 class _LoadScore:
     """A score of what would be used of cpu and memory; pods without requests count with the
     defaults, and a resource that the node lacks scores 0."""
@@ -83,7 +79,7 @@ class NodeResourcesLeastAllocated(_LoadScore):
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         loads = self._loads(pod, nodes)
         free = np.maximum(loads.allocatable - loads.used - loads.request, 0)
-        return _mean(free, loads)
+        return mean(free, loads)
 
 
 class NodeResourcesMostAllocated(_LoadScore):
@@ -91,16 +87,7 @@ class NodeResourcesMostAllocated(_LoadScore):
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
         loads = self._loads(pod, nodes)
-        return _mean(np.minimum(loads.used + loads.request, loads.allocatable), loads)
-
-
-class MostAllocated117(NodeResourcesMostAllocated):
-    """A node whose pods would request more than it has scores 0."""
-
-    def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
-        loads = self._loads(pod, nodes)
-        taken = loads.used + loads.request
-        return _mean(np.where(taken > loads.allocatable, 0, taken), loads)
+        return mean(np.minimum(loads.used + loads.request, loads.allocatable), loads)
 
 
 class BalancedAllocation120(_LoadScore):
@@ -172,7 +159,7 @@ def fit_request_120(
     return FitRequest((*basics, *today.scalars), basic, today.scalars)
 
 
-def _mean(part: IntArray, loads: Loads) -> IntArray:
+def mean(part: IntArray, loads: Loads) -> IntArray:
     """int64[node]: the mean percentage of cpu and memory; one the node lacks counts as 0."""
     percent = part * MAX_NODE_SCORE // np.maximum(loads.allocatable, 1)
     percent *= loads.allocatable > 0

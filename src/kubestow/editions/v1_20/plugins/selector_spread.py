@@ -13,7 +13,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.api.topology import zone_key
 from kubestow.arrays import IntArray
 from kubestow.cache.change_log import Depends
-from kubestow.editions.v1_9.plugins.priorities.selector_spread import spread
+from kubestow.editions.shared.zone_spread import spread
 from kubestow.editions.v1_20.plugins.default_selectors import SelectorsByLabel
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -55,15 +55,6 @@ class SelectorSpread:
     def _leaves_alone(self, pod: PodInfo) -> bool:
         """Whether the pod spreads by constraints of its own."""
         return bool(pod.pod.spec.topology_spread_constraints)
-
-
-class DefaultPodTopologySpread(SelectorSpread):
-    """The same in v1.17, which did not read constraints unless a gate was on."""
-
-    name: ClassVar[str] = "DefaultPodTopologySpread"
-
-    def _leaves_alone(self, pod: PodInfo) -> bool:
-        return False
 
 
 def _stored(state: CycleState) -> tuple[Selector, Nodes]:

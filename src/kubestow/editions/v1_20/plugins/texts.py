@@ -23,7 +23,7 @@ from kubestow.plugins.taint_toleration import TaintToleration
 TAINT_REASONS_MAX: Final = 4096
 
 _OTHER_NODE: Final = Status.unresolvable("node(s) didn't match the requested hostname")
-_ANY_TAINT: Final = Status.unresolvable("node(s) had taints that the pod didn't tolerate")
+ANY_TAINT: Final = Status.unresolvable("node(s) had taints that the pod didn't tolerate")
 
 
 class NodeName120(NodeName):
@@ -40,15 +40,6 @@ class NodeAffinity120(NodeAffinity):
         )
 
 
-class NodeAffinity117(NodeAffinity120):
-    mismatch: ClassVar[str] = "node(s) didn't match node selector"
-
-
-class TaintToleration117(TaintToleration):
-    def filter_status(self, state: CycleState, code: int) -> Status:
-        return _ANY_TAINT
-
-
 class TaintToleration120(TaintToleration):
     """Names the first taint of a node that the pod does not tolerate.
 
@@ -58,7 +49,7 @@ class TaintToleration120(TaintToleration):
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
         self._numbers: dict[tuple[str, str], int] = {}
-        self._statuses: list[Status] = [_ANY_TAINT]
+        self._statuses: list[Status] = [ANY_TAINT]
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         if len(nodes.taint_lists) == 1:  # The first list is the empty one.

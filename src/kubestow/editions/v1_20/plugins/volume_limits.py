@@ -16,7 +16,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.objects import ClusterObjects
-from kubestow.editions.v1_9.plugins.predicates.volume_count import (
+from kubestow.editions.shared.disks import (
     DISKS,
     LIMIT_VARIABLE,
     DiskKind,

@@ -1,9 +1,12 @@
 """From a Policy to the rules of a v1.9 scheduler (spec 05 §16.1, 09 §13.2)."""
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kubestow.config.extenders import ExtenderConfig
+from kubestow.editions.compatibility import AlgorithmOptions
+from kubestow.editions.shared.algorithm_source import policy_of
 from kubestow.editions.shared.policy import (
     MANDATORY_PREDICATES,
     Policy,
@@ -116,3 +119,22 @@ def _unknown(what: str, name: str, known: Iterable[str]) -> str:
         f"Invalid configuration: {what} type not found for {name}; "
         f"known are {', '.join(sorted(known))}"
     )
+
+
+def algorithm_of(
+    options: AlgorithmOptions,
+    config_map_data: Mapping[str, str] | None,
+    environment: Mapping[str, str] = os.environ,
+) -> Algorithm:
+    """The rules of the flags; raises ConfigError."""
+    policy = policy_of(options, config_map_data)
+    try:
+        return build_algorithm(
+            policy,
+            hard_pod_affinity_weight=options.hard_pod_affinity_symmetric_weight,
+            environment=environment,
+        )
+    except ConfigError as error:
+        if options.source == "provider":
+            raise
+        raise ConfigError(f"couldn't create scheduler from policy: {error}") from error

@@ -34,7 +34,7 @@ from kubestow.editions.v1_9.plugins.contract import (
     Verdicts,
     is_reducing,
 )
-from kubestow.editions.v1_9.plugins.pod import LegacyPodInfo
+from kubestow.editions.v1_9.plugins.pod import PodInfoV19
 from kubestow.editions.v1_9.plugins.priorities.equal import EqualPriority
 from kubestow.editions.v1_9.plugins.reasons import FITS, reasons_of
 from kubestow.errors import ExtenderError
@@ -55,7 +55,7 @@ class ScoringError(Exception):
     """A priority failed; the text becomes that of the attempt."""
 
 
-class LegacyDecision:
+class DecisionV19:
     """What was decided about one pod, and why.
 
     node_name    the node chosen; empty if none
@@ -77,7 +77,7 @@ class LegacyDecision:
         "total",
     )
 
-    def __init__(self, pod: LegacyPodInfo, node_names: Sequence[str]) -> None:
+    def __init__(self, pod: PodInfoV19, node_names: Sequence[str]) -> None:
         self.pod = pod
         self.node_names = node_names
         self.by_predicate: tuple[PredicateVerdict, ...] = ()
@@ -142,9 +142,9 @@ class DeciderV19:
         self._turns = Turns(snapshot)
         self.last_node_index = 0
 
-    def decide(self, pod: LegacyPodInfo) -> LegacyDecision:
+    def decide(self, pod: PodInfoV19) -> DecisionV19:
         snapshot = self._snapshot
-        decision = LegacyDecision(pod, snapshot.names)
+        decision = DecisionV19(pod, snapshot.names)
         if len(snapshot) == 0:
             decision.error = NO_NODES
             return decision
@@ -167,7 +167,7 @@ class DeciderV19:
         decision.node_name = snapshot.names[self._select(decision.top_rows)]
         return decision
 
-    def _find_feasible(self, decision: LegacyDecision, attempt: Attempt) -> None:
+    def _find_feasible(self, decision: DecisionV19, attempt: Attempt) -> None:
         snapshot = self._snapshot
         nodes = nodes_of(snapshot)
         decision.by_predicate = tuple(

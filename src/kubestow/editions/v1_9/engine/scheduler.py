@@ -27,9 +27,9 @@ from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.documents import whole_seconds_at
 from kubestow.cluster.pod_status import changed_condition
 from kubestow.cluster.status_writer import ClientStatusWriter, StatusPatch
-from kubestow.editions.shared.cache import EXPIRY_SWEEP_S, Cache19
+from kubestow.editions.shared.cache import EXPIRY_SWEEP_S, CacheWithExpiry
 from kubestow.editions.v1_9.engine.algorithm import Algorithm
-from kubestow.editions.v1_9.engine.decide import DeciderV19, LegacyDecision
+from kubestow.editions.v1_9.engine.decide import DeciderV19, DecisionV19
 from kubestow.editions.v1_9.engine.equivalence_cache import EquivalenceCache
 from kubestow.editions.v1_9.engine.equivalence_rules import (
     SERVICE_CHANGED,
@@ -39,7 +39,7 @@ from kubestow.editions.v1_9.engine.equivalence_rules import (
 )
 from kubestow.editions.v1_9.engine.extenders import ExtendersV19
 from kubestow.editions.v1_9.plugins.contract import LegacyCluster
-from kubestow.editions.v1_9.plugins.pod import LegacyPodInfo
+from kubestow.editions.v1_9.plugins.pod import PodInfoV19
 from kubestow.editions.v1_9.queue.fifo import Fifo
 from kubestow.editions.v1_9.queue.pod_backoff import PodBackoff
 from kubestow.engine.bind import BindPermission
@@ -51,7 +51,7 @@ from kubestow.queue import QueueStatistics
 
 log = logging.getLogger(__name__)
 
-LegacyListener = Callable[[LegacyDecision], None]
+ListenerV19 = Callable[[DecisionV19], None]
 
 _READ_RETRY_MIN_S: Final = 0.2
 _READ_RETRY_MAX_S: Final = 60.0
@@ -92,14 +92,14 @@ class SchedulerV19:
         cycles: WaitingCycles | None = None,
         may_bind: BindPermission | None = None,
         metrics: MetricsV19 | None = None,
-        listeners: Iterable[LegacyListener] = (),
+        listeners: Iterable[ListenerV19] = (),
     ) -> None:
         """`cycles` are those the extenders wait in; without them extenders block the loop.
         `may_bind` is awaited before each binding is written."""
         self.objects = objects
         self.tasks = BackgroundTasks(clock)
         self.cycles = cycles
-        self.cache = Cache19(clock)
+        self.cache = CacheWithExpiry(clock)
         self.snapshot = Snapshot()
         self.queue = Fifo()
         self.equivalence_cache = (
@@ -164,7 +164,7 @@ class SchedulerV19:
 
     # --- one pod ---
 
-    def schedule_one(self, pod: Pod) -> LegacyDecision | None:
+    def schedule_one(self, pod: Pod) -> DecisionV19 | None:
         """One attempt; None if the pod was skipped."""
         attempt = self._begin(pod)
         if attempt is None:
@@ -193,18 +193,18 @@ class SchedulerV19:
             self._next_sweep_s = started_s + EXPIRY_SWEEP_S
             self.cache.expire_assumed_pods()
         self.snapshot.refresh(self.cache)
-        return _Attempt(LegacyPodInfo(pod), started_s)
+        return _Attempt(PodInfoV19(pod), started_s)
 
-    def _decide(self, pod: LegacyPodInfo) -> LegacyDecision:
+    def _decide(self, pod: PodInfoV19) -> DecisionV19:
         try:
             return self.decider.decide(pod)
         except Exception as error:  # A fault in a rule fails this attempt, not the scheduler.
             log.exception("cannot decide on pod %s", pod.key)
-            decision = LegacyDecision(pod, self.snapshot.names)
+            decision = DecisionV19(pod, self.snapshot.names)
             decision.error = f"{type(error).__name__}: {error}"
             return decision
 
-    def _conclude(self, attempt: "_Attempt", decision: LegacyDecision) -> None:
+    def _conclude(self, attempt: "_Attempt", decision: DecisionV19) -> None:
         self._metrics.algorithm_ended(self._clock.monotonic_s() - attempt.started_s)
         for listener in self._listeners:
             listener(decision)
@@ -228,7 +228,7 @@ class SchedulerV19:
             self.equivalence_cache.drop(pod_changed(None, assumed.pod))
         self.tasks.spawn(self._bind(attempt, assumed))
 
-    async def _bind(self, attempt: "_Attempt", assumed: LegacyPodInfo) -> None:
+    async def _bind(self, attempt: "_Attempt", assumed: PodInfoV19) -> None:
         pod, node_name = attempt.pod.pod, assumed.pod.spec.node_name
         failure = ""
         # Else the condition of the attempt before could be written after the binding.
@@ -340,11 +340,9 @@ class SchedulerV19:
             assert before is not None
             self._log_failure("RemovePod", lambda: self.cache.remove_pod(before))
         elif before is None:
-            self._log_failure("AddPod", lambda: self.cache.add_pod(LegacyPodInfo(after)))
+            self._log_failure("AddPod", lambda: self.cache.add_pod(PodInfoV19(after)))
         else:
-            self._log_failure(
-                "UpdatePod", lambda: self.cache.update_pod(before, LegacyPodInfo(after))
-            )
+            self._log_failure("UpdatePod", lambda: self.cache.update_pod(before, PodInfoV19(after)))
         self._changed_pod(before, after)
 
     def _waiting_pod_event(self, old: Pod | None, new: Pod | None) -> None:
@@ -392,7 +390,7 @@ class SchedulerV19:
 
 
 class _Attempt(NamedTuple):
-    pod: LegacyPodInfo
+    pod: PodInfoV19
     started_s: float
 
 

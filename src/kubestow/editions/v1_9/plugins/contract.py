@@ -19,7 +19,7 @@ from kubestow.arrays import IntArray
 from kubestow.cache.cache import Cache
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.objects import ClusterObjects
-from kubestow.editions.v1_9.plugins.pod import LegacyPodInfo, fit_request, is_best_effort, limits
+from kubestow.editions.v1_9.plugins.pod import PodInfoV19, fit_request, is_best_effort, limits
 from kubestow.errors import KubestowError
 from kubestow.index.nodes import Nodes
 
@@ -69,7 +69,7 @@ class LegacyCluster:
 class Attempt:
     """One pod to place, with what several rules derive from it: upstream's metadata."""
 
-    def __init__(self, pod: LegacyPodInfo, cluster: LegacyCluster) -> None:
+    def __init__(self, pod: PodInfoV19, cluster: LegacyCluster) -> None:
         self.pod = pod
         self.cluster = cluster
 

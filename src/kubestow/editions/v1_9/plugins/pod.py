@@ -3,7 +3,7 @@
 v1.9 had no sidecars, no overhead, no pod-level resources, no resize, no namespace selectors: newer
 fields are not read. Sums are rounded per container, not once per pod.
 
-Invariant: `LegacyPodInfo` is what the cache must hold wherever v1.9 rules decide, so that the
+Invariant: `PodInfoV19` is what the cache must hold wherever v1.9 rules decide, so that the
 columns show v1.9's sums: init containers of placed pods do not count.
 """
 
@@ -23,7 +23,7 @@ from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Resources, is
 NVIDIA_GPU: Final = "alpha.kubernetes.io/nvidia-gpu"
 
 
-class LegacyPodInfo(PodInfo):
+class PodInfoV19(PodInfo):
     """A PodInfo whose sums, ports and affinity terms are v1.9's."""
 
     __slots__ = ()
@@ -46,8 +46,8 @@ class LegacyPodInfo(PodInfo):
             self._terms = affinity_terms(_with_known_term_fields(self.pod))
         return self._terms
 
-    def assigned_to(self, node_name: str) -> "LegacyPodInfo":
-        copy = LegacyPodInfo(assign(self.pod, node_name))
+    def assigned_to(self, node_name: str) -> "PodInfoV19":
+        copy = PodInfoV19(assign(self.pod, node_name))
         copy._terms = self._terms
         copy._accounted = self._accounted
         copy._host_ports = self._host_ports

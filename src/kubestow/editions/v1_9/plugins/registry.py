@@ -7,6 +7,7 @@ Custom ones, whose rule is an argument of the Policy, have no fixed name and are
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
+from kubestow.editions.shared.disks import volume_limit
 from kubestow.editions.v1_9.plugins.contract import Predicate, Priority
 from kubestow.editions.v1_9.plugins.predicates.disk_conflict import NoDiskConflict
 from kubestow.editions.v1_9.plugins.predicates.fits_resources import PodFitsResources
@@ -22,7 +23,7 @@ from kubestow.editions.v1_9.plugins.predicates.node_conditions import (
 from kubestow.editions.v1_9.plugins.predicates.node_selector import MatchNodeSelector
 from kubestow.editions.v1_9.plugins.predicates.taints import PodToleratesNodeTaints
 from kubestow.editions.v1_9.plugins.predicates.volume_binding import CheckVolumeBinding
-from kubestow.editions.v1_9.plugins.predicates.volume_count import MaxVolumeCount, volume_limit
+from kubestow.editions.v1_9.plugins.predicates.volume_count import MaxVolumeCount
 from kubestow.editions.v1_9.plugins.predicates.volume_zone import NoVolumeZoneConflict
 from kubestow.editions.v1_9.plugins.priorities.balanced import BalancedResourceAllocation
 from kubestow.editions.v1_9.plugins.priorities.equal import EqualPriority

@@ -30,13 +30,13 @@ from kubestow.editions.shared.policy import (
 from kubestow.editions.v1_9.engine.algorithm import Algorithm, WeightedPriority, build_algorithm
 from kubestow.editions.v1_9.engine.decide import (
     DeciderV19,
-    LegacyDecision,
+    DecisionV19,
     ScoringError,
     prioritize,
     score_by,
 )
 from kubestow.editions.v1_9.plugins.contract import Attempt, LegacyCluster, Verdicts
-from kubestow.editions.v1_9.plugins.pod import NVIDIA_GPU, LegacyPodInfo, is_counted
+from kubestow.editions.v1_9.plugins.pod import NVIDIA_GPU, PodInfoV19, is_counted
 from kubestow.editions.v1_9.plugins.reasons import FITS, reasons_of
 from kubestow.index.nodes import nodes_of
 from kubestow.simulator.conformance.recording import Json
@@ -84,7 +84,7 @@ class LegacyWorld:
         self.objects = ClusterObjects()
         self.cache = Cache()
         self.snapshot = Snapshot()
-        self.incoming: dict[str, LegacyPodInfo] = {}
+        self.incoming: dict[str, PodInfoV19] = {}
         self._load(scenario)
         self.cluster = LegacyCluster(self.cache, self.objects)
         config = scenario["config"]
@@ -103,10 +103,10 @@ class LegacyWorld:
         for pod in _typed("Pod", recorded.get("pods", ())):
             assert isinstance(pod, Pod)
             if not is_terminal(pod):
-                self.cache.add_pod(LegacyPodInfo(pod))
+                self.cache.add_pod(PodInfoV19(pod))
         for pod in _typed("Pod", scenario["incoming"]):
             assert isinstance(pod, Pod)
-            info = LegacyPodInfo(pod)
+            info = PodInfoV19(pod)
             self.incoming[info.key] = info
 
 
@@ -203,7 +203,7 @@ def _resources(resources: Resources) -> Json:
 
 
 def _compare_attempt(
-    comparer: Comparer, expected: Json, world: LegacyWorld, decision: LegacyDecision
+    comparer: Comparer, expected: Json, world: LegacyWorld, decision: DecisionV19
 ) -> None:
     attempt = Attempt(decision.pod, world.cluster)
     _compare_requests(comparer, expected["requests"], attempt)
@@ -258,7 +258,7 @@ def _verdict(verdicts: Verdicts, row: int) -> Any:
     return list(reasons_of(code))
 
 
-def _failed(decision: LegacyDecision, row: int | None) -> Any:
+def _failed(decision: DecisionV19, row: int | None) -> Any:
     assert row is not None
     if errors := decision.errors(row):
         return {"error": _without_term(errors[0])}
@@ -296,7 +296,7 @@ def _scores_by(entry: WeightedPriority, attempt: Attempt, nodes: Any) -> Json:
     return {"map": mapped.tolist(), "score": score.tolist()}
 
 
-def _compare_choice(comparer: Comparer, expected: Json, decision: LegacyDecision) -> None:
+def _compare_choice(comparer: Comparer, expected: Json, decision: DecisionV19) -> None:
     result = expected.get("result")
     if result is not None:
         comparer.equal(CHOICES, "node", result["node"], decision.node_name)

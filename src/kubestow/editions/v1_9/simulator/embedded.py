@@ -15,9 +15,9 @@ from kubestow.clock import Clock
 from kubestow.cluster.events import EventRecorder
 from kubestow.editions.v1_9.cache import ObjectsV19
 from kubestow.editions.v1_9.engine.algorithm import Algorithm
-from kubestow.editions.v1_9.engine.decide import NO_NODES, LegacyDecision
+from kubestow.editions.v1_9.engine.decide import NO_NODES, DecisionV19
 from kubestow.editions.v1_9.engine.extenders import extenders_v1_9
-from kubestow.editions.v1_9.engine.scheduler import LegacyListener, SchedulerV19
+from kubestow.editions.v1_9.engine.scheduler import ListenerV19, SchedulerV19
 from kubestow.editions.v1_9.engine.watching import WatcherV19
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.framework.handle import NoEvents
@@ -45,7 +45,7 @@ class EmbeddedV19:
         *,
         scheduler_name: str = "default-scheduler",
         use_equivalence_cache: bool = False,
-        listeners: Iterable[LegacyListener] = (),
+        listeners: Iterable[ListenerV19] = (),
         controllers: Iterable[Controller] = (),
         seed: int = 0,
         has_events: bool = True,
@@ -113,11 +113,11 @@ class EmbeddedV19:
         return self.scheduler.statistics()
 
 
-def counted(on_attempt: OnAttempt) -> LegacyListener:
+def counted(on_attempt: OnAttempt) -> ListenerV19:
     """A listener that calls a function with the attempts that each pod had so far."""
     attempts: Counter[str] = Counter()
 
-    def decided(decision: LegacyDecision) -> None:
+    def decided(decision: DecisionV19) -> None:
         pod = decision.pod
         attempts[pod.uid] += 1
         has_failed = not decision.is_scheduled and not decision.is_fit_error

@@ -13,7 +13,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.pod import is_terminal
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.editions.v1_9.engine.algorithm import Algorithm
-from kubestow.editions.v1_9.engine.decide import LegacyDecision
+from kubestow.editions.v1_9.engine.decide import DecisionV19
 from kubestow.editions.v1_9.simulator.embedded import EmbeddedV19
 from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.kubelets import FakeKubelets
@@ -36,7 +36,7 @@ from kubestow.simulator.virtual_time import VirtualClock
 from kubestow.simulator.volume_controller import VolumeController
 
 
-class LegacySimulation:
+class SimulationV19:
     """One run. Create it inside a virtual-time loop, then await `run`."""
 
     def __init__(
@@ -46,7 +46,7 @@ class LegacySimulation:
         *,
         scheduler_name: str = "default-scheduler",
         use_equivalence_cache: bool = False,
-        on_decision: Callable[[LegacyDecision], None] | None = None,
+        on_decision: Callable[[DecisionV19], None] | None = None,
         seed: int = 0,
     ) -> None:
         clock = self._clock = VirtualClock(asyncio.get_running_loop())
@@ -85,7 +85,7 @@ class LegacySimulation:
             has_settled = await self.cluster.settle(limit_s=limit_s)
         return self._result(has_settled)
 
-    def _record(self, decision: LegacyDecision) -> None:
+    def _record(self, decision: DecisionV19) -> None:
         uid = decision.pod.uid
         self._controllers.decided()
         self._attempts[uid] += 1

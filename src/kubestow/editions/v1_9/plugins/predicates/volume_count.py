@@ -1,15 +1,15 @@
 """MaxEBSVolumeCount, MaxGCEPDVolumeCount, MaxAzureDiskVolumeCount (spec 07 §7.1)."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import ClassVar, Final, Literal
 
 import numpy as np
 
 from kubestow.api.pod import Pod, Volume
-from kubestow.api.storage import PersistentVolumeSpec
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.change_log import Depends
 from kubestow.cache.objects import ClusterObjects
+from kubestow.editions.shared.disks import DISKS, DiskKind
 from kubestow.editions.v1_9.plugins.contract import ALL_FIT, Attempt, Reads, Verdicts
 from kubestow.editions.v1_9.plugins.predicates.claims import (
     UNNAMED_CLAIM,
@@ -19,25 +19,11 @@ from kubestow.editions.v1_9.plugins.predicates.claims import (
 from kubestow.editions.v1_9.plugins.reasons import code_of, failing_where
 from kubestow.index.nodes import Nodes
 
-DiskKind = Literal["EBS", "GCEPD", "AzureDisk"]
-
-LIMIT_VARIABLE: Final = "KUBE_MAX_PD_VOLS"
-DEFAULT_LIMITS: Final[Mapping[DiskKind, int]] = {"EBS": 39, "GCEPD": 16, "AzureDisk": 16}
-
 _TOO_MANY: Final = code_of("MaxVolumeCount")
 
 # Disks are identified by the cloud's name. A claim without a known volume counts by its own name,
 # as a disk that may be of any kind.
 _Id = tuple[Literal["disk"], str] | tuple[Literal["claim"], str, str]
-
-
-def volume_limit(kind: DiskKind, environment: Mapping[str, str]) -> int:
-    """How many disks a node may have: from the environment, if that is a positive number."""
-    try:
-        limit = int(environment.get(LIMIT_VARIABLE, ""))
-    except ValueError:
-        limit = 0
-    return limit if limit > 0 else DEFAULT_LIMITS[kind]
 
 
 class MaxVolumeCount:
@@ -112,25 +98,3 @@ def _ids_of(pods: Iterable[Pod], kind: DiskKind, objects: ClusterObjects) -> Ite
 def _is_unnamed_claim(volume: Volume) -> bool:
     claim = volume.persistent_volume_claim
     return claim is not None and not claim.claim_name
-
-
-def _ebs(volume: Volume | PersistentVolumeSpec) -> str:
-    disk = volume.aws_elastic_block_store
-    return disk.volume_id if disk is not None else ""
-
-
-def _gce_pd(volume: Volume | PersistentVolumeSpec) -> str:
-    disk = volume.gce_persistent_disk
-    return disk.pd_name if disk is not None else ""
-
-
-def _azure_disk(volume: Volume | PersistentVolumeSpec) -> str:
-    disk = volume.azure_disk
-    return disk.disk_name if disk is not None else ""
-
-
-DISKS: Final[Mapping[DiskKind, Callable[[Volume | PersistentVolumeSpec], str]]] = {
-    "EBS": _ebs,
-    "GCEPD": _gce_pd,
-    "AzureDisk": _azure_disk,
-}

@@ -1,7 +1,6 @@
 """SelectorSpreadPriority: spreads pods of a service or controller (spec 06 §6.6.3)."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 import msgspec
 import numpy as np
@@ -13,13 +12,10 @@ from kubestow.api.owners import services_of
 from kubestow.api.pod_info import PodClass
 from kubestow.api.topology import BETA_REGION_LABEL, BETA_ZONE_LABEL
 from kubestow.arrays import IntArray
+from kubestow.editions.shared.zone_spread import spread
 from kubestow.editions.v1_9.plugins.contract import MAX_PRIORITY, Attempt, NamedRule
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
-
-_ZONE_WEIGHT: Final = 2.0 / 3.0
-
-_Doubles = npt.NDArray[np.float64]
 
 
 class SelectorSpreadPriority(NamedRule):
@@ -34,7 +30,7 @@ class SelectorSpreadPriority(NamedRule):
         return TopologyCounts.at(nodes.snapshot).live_pods(pods).rows[nodes.rows]
 
     def reduce(self, attempt: Attempt, nodes: Nodes, scores: IntArray) -> IntArray:
-        return spread(scores, _zones(nodes))
+        return spread(scores, _zones(nodes), best=MAX_PRIORITY)
 
 
 class InAny(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
@@ -73,31 +69,6 @@ def spread_selectors(attempt: Attempt) -> Iterator[Selector]:
     for selector in _parsed(owner.spec.selector for owner in sets):
         if not selector.is_empty and selector.matches(labels):
             yield selector
-
-
-def spread(counts: IntArray, zones: npt.NDArray[np.intp], *, best: int = MAX_PRIORITY) -> IntArray:
-    """Scores from the counts of matching pods.
-
-    counts   int64[node], of the feasible nodes
-    zones    intp[node], the number of each node's zone; 0 for none
-    best     the highest score
-    Returns int64[node] in 0..best.
-    """
-    scores = _inverse_share(counts, int(counts.max(initial=0)), best)
-    if zones.any():
-        in_zone = np.bincount(zones, weights=counts).astype(np.int64)
-        in_zone[0] = 0
-        zone_scores = _inverse_share(in_zone, int(in_zone.max()), best)[zones]
-        # In exactly this order, in doubles: 5 becomes 4.999… in the same cases as upstream.
-        blended = (scores * (1.0 - _ZONE_WEIGHT)) + (_ZONE_WEIGHT * zone_scores)
-        scores = np.where(zones > 0, blended, scores)
-    return scores.astype(np.int64)
-
-
-def _inverse_share(counts: IntArray, highest: int, best: int) -> _Doubles:
-    if highest == 0:
-        return np.full(len(counts), float(best))
-    return float(best) * ((highest - counts) / float(highest))
 
 
 def _zones(nodes: Nodes) -> npt.NDArray[np.intp]:
