@@ -7,9 +7,11 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from kubestow.service.command_names import COMMANDS
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 # What takes long to load, and only work needs.
 LIBRARIES = {"numpy", "aiohttp", "cryptography", "prometheus_client", "uvloop"}
 FOLDERS = {"apiserver", "cache", "cluster", "engine", "framework", "plugins", "queue", "index"}
@@ -95,4 +97,14 @@ def test_completion_loads_nothing_that_does_the_work() -> None:
     assert all("--help" in text.split() for text in outputs)
     assert heavy(modules) == []
     # Nor what reads command lines, which takes longer than all the rest.
-    assert {"typer", "pydantic", "asyncio"} & modules == set()
+    assert {"typer", "asyncio"} & modules == set()
+
+
+def test_work_on_files_loads_nothing_that_only_other_work_needs() -> None:
+    files = [f"--filename={EXAMPLES / name}" for name in ("cluster.yaml", "workload.yaml")]
+    outputs, modules = run([(["simulate", *files], {}), (["explain", "reports-0", *files], {})])
+    assert "6 of 7 pods scheduled" in outputs[0]
+    assert "Insufficient cpu" in outputs[1]
+    # Servers, checks of options, plugins of other packages, expressions for devices, the page.
+    libraries = {"aiohttp", "cryptography", "prometheus_client", "pydantic", "importlib.metadata"}
+    assert modules & {*libraries, "kubestow.cel", "kubestow.web"} == set()

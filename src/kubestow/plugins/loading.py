@@ -14,11 +14,9 @@ therefore loads nothing that the user has not named (`load_named_plugins`).
 """
 
 import importlib
-import importlib.metadata
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import EntryPoint
 from types import ModuleType
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import msgspec
 
@@ -35,6 +33,16 @@ from kubestow.errors import ConfigError
 from kubestow.plugins.registry import REGISTRY, PluginClass
 
 ENTRY_POINT_GROUP: Final = "kubestow.plugins"
+
+
+class EntryPoint(Protocol):
+    """An entry point of an installed package, as `importlib.metadata` has it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def value(self) -> str: ...
 
 
 class LoadedPlugins(NamedTuple):
@@ -54,13 +62,11 @@ def load_plugins(
     A plain name without an entry point is left as it is: building the profile raises the error, and
     names the extension point. `entry_points` are by default those of all installed packages.
     """
-    offered = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
-    offered = list(offered if entry_points is None else entry_points)
     known = dict(registry)
     own_names: dict[str, str] = {}
     for name in dict.fromkeys(_enabled_in(config)):
         if name not in registry:
-            plugin = _load_reference(name) if ":" in name else _load_offered(name, offered)
+            plugin = _load_reference(name) if ":" in name else _load_offered(name, entry_points)
             if plugin is not None:
                 _register(plugin, known)
                 own_names[name] = plugin.name
@@ -77,12 +83,10 @@ def load_named_plugins(
 
     The configuration may have a plugin's own name, or the name by which it was loaded then.
     """
-    offered = importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
-    offered = list(offered if entry_points is None else entry_points)
     known = dict(registry)
     own_names: dict[str, str] = {}
     for name in dict.fromkeys(named):
-        plugin = _load_reference(name) if ":" in name else _load_offered(name, offered)
+        plugin = _load_reference(name) if ":" in name else _load_offered(name, entry_points)
         if plugin is None:
             raise ConfigError(
                 f'there is no installed plugin "{name}" (entry point of "{ENTRY_POINT_GROUP}"); '
@@ -121,7 +125,9 @@ def _register(plugin: PluginClass, registry: dict[str, PluginClass]) -> None:
 # --- finding ---
 
 
-def _load_offered(name: str, offered: Iterable[EntryPoint]) -> PluginClass | None:
+def _load_offered(name: str, offered: Iterable[EntryPoint] | None) -> PluginClass | None:
+    if offered is None:
+        offered = _installed()
     found = [entry_point for entry_point in offered if entry_point.name == name]
     if not found:
         return None
@@ -136,6 +142,13 @@ def _load_offered(name: str, offered: Iterable[EntryPoint]) -> PluginClass | Non
     if plugin.name != name:
         raise ConfigError(f'cannot load {what}: the class {targets[0]} is named "{plugin.name}"')
     return plugin
+
+
+def _installed() -> Iterable[EntryPoint]:
+    # Imported here: it takes longer than all plugins, and most configurations name no other.
+    from importlib.metadata import entry_points
+
+    return entry_points(group=ENTRY_POINT_GROUP)
 
 
 def _load_reference(reference: str) -> PluginClass:

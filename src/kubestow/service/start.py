@@ -4,6 +4,7 @@ A shell asks for completions with each press of TAB. So nothing is imported here
 need.
 """
 
+import gc
 import os
 import sys
 from typing import Final
@@ -21,7 +22,12 @@ def main() -> None:
         sys.exit(complete_for_shell(shell, os.environ))
     from kubestow.service.cli import main as run_command_line
 
-    run_command_line()
+    try:
+        run_command_line()
+    finally:
+        # The memory is returned with the process: looking for garbage in it, as Python does at its
+        # end, takes as long as the work of a small command.
+        gc.freeze()
 
 
 def complete_for_kubectl() -> None:
