@@ -81,9 +81,9 @@ def test_the_running_scheduler_loads_only_what_it_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("arguments", "work"),
     [
-        (("run", "--kubeconfig=missing"), "run_process"),
-        (("simulate", "-f", "missing"), "simulate_files"),
-        (("conformance", "missing"), "conformance_replay"),
+        (("run", "--kubeconfig=missing"), "run.process"),
+        (("simulate", "-f", "missing"), "simulate.files"),
+        (("conformance", "missing"), "conformance.replay"),
     ],
 )
 def test_an_older_version_is_loaded_when_it_is_asked_for(

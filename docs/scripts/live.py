@@ -37,7 +37,7 @@ from kubestow.cluster.http.kubeconfig import load_kubeconfig
 from kubestow.cluster.http.session import ApiSession
 from kubestow.errors import ApiError
 from kubestow.service.cli import main as kubestow_main
-from kubestow.service.commands.run_process import event_loop_factory
+from kubestow.service.commands.run.process import event_loop_factory
 
 PODS = "/api/v1/namespaces/default/pods"
 EVENTS = "/apis/events.k8s.io/v1/events"

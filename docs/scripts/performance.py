@@ -46,7 +46,7 @@ from kubestow.api.decode import decode_json, encode_json
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.clock import SystemClock
-from kubestow.service.commands.bench_measure import SIMULATED
+from kubestow.service.commands.bench.measure import SIMULATED
 from kubestow.simulator.bench import WORKLOADS, Comparison, Variant
 from kubestow.simulator.bench.measure import Bench
 from kubestow.simulator.bench.measurement import PodTimes

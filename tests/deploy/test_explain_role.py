@@ -6,7 +6,7 @@ import yaml
 
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cluster.resources import default_resources
-from kubestow.service.commands.explain_live import UNLISTED
+from kubestow.service.commands.explain.live import UNLISTED
 
 ROLE = Path(__file__).parents[2] / "deploy/explain/cluster-role.yaml"
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from kubestow.errors import KubestowError
 from kubestow.service.cli import app
-from kubestow.service.commands.conformance_replay import repository_folder
+from kubestow.service.commands.conformance.replay import repository_folder
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -151,7 +151,7 @@ class TestConformance:
     ) -> None:
         monkeypatch.chdir(tmp_path)
         folders = (Path("conformance"), tmp_path / "site-packages" / "conformance")
-        monkeypatch.setattr("kubestow.service.commands.conformance_replay.FOLDERS", folders)
+        monkeypatch.setattr("kubestow.service.commands.conformance.replay.FOLDERS", folders)
         with pytest.raises(KubestowError, match="in the folder conformance of kubestow's source"):
             run("conformance")
 

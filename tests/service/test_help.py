@@ -1,12 +1,11 @@
 """The help of every command: plain words, and the summary that the program shows."""
 
 import re
-from importlib import import_module
 
 import pytest
 from typer.testing import CliRunner
 
-from kubestow.service.cli import COMMANDS, app
+from kubestow.service.cli import COMMANDS, app, import_command
 from kubestow.service.help import _plain  # the table of words
 
 # What Typer writes for types and limits.
@@ -23,9 +22,8 @@ def test_the_help_is_in_plain_words(command: str) -> None:
 
 @pytest.mark.parametrize(("command", "summary"), COMMANDS.items())
 def test_the_summary_is_the_first_line_of_the_help(command: str, summary: str) -> None:
-    name = command.replace("-", "_")
-    function = getattr(import_module(f"kubestow.service.commands.{name}"), name)
-    assert function.__doc__.partition(".")[0] + "." == summary
+    help_text = import_command(command).callback.__doc__
+    assert help_text.partition(".")[0] + "." == summary
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from kubestow.config.flag_table import FLAGS, Section
-from kubestow.service.commands.run import run_scheduler
+from kubestow.service.commands.run.command import run_scheduler
 from kubestow.service.usage import usage_text
 
 

@@ -67,7 +67,7 @@ from kubestow.recording.format import (
     Removed,
     TurnsPassed,
 )
-from kubestow.service.commands.replay_file import replay_setup
+from kubestow.service.commands.replay.file import replay_setup
 from kubestow.service.options import parse_options
 from kubestow.simulator.comparison.recorded import read_recording
 from kubestow.simulator.conformance.recording import load_recording

@@ -52,6 +52,8 @@ class _CommandOnDemand(TyperCommand):
 def import_command(name: str) -> Any:
     function_name = name.replace("-", "_")
     module = import_module(f"kubestow.service.commands.{function_name}")
+    if hasattr(module, "__path__"):
+        module = import_module(f"{module.__name__}.command")
     alone = typer.Typer(add_completion=False, **_SETTINGS)
     settings: dict[str, Any] = {"cls": PlainCommand, **getattr(module, "SETTINGS", {})}
     alone.command(name=name, **settings)(getattr(module, function_name))

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from kubestow.errors import InputError, KubestowError
 from kubestow.service.cli import app
-from kubestow.service.commands import bench_measure
+from kubestow.service.commands.bench import measure as bench_measure
 from kubestow.simulator.bench import WORKLOADS, Measurement, Variant
 from kubestow.simulator.bench.measurement import PodTimes
 from kubestow.simulator.bench.upstream import CALIBRATION_S

@@ -89,7 +89,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Exit code, output and errors of a run without processes."""
-    monkeypatch.setattr("kubestow.service.commands.compare_runs.WorkerPool", _Here)
+    monkeypatch.setattr("kubestow.service.commands.compare.runs.WorkerPool", _Here)
 
     def run_command(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["kubestow", "compare", *arguments])

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.service.cli import app
-from kubestow.service.commands.demo_play import node_table
+from kubestow.service.commands.demo.play import node_table
 from kubestow.simulator.demo import scenes
 from kubestow.simulator.embedded import EmbeddedCluster
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time

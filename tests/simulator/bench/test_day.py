@@ -9,7 +9,7 @@ import pytest
 from kubestow.api.quantity import parse_quantity
 from kubestow.config.defaults import complete_config
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.service.commands import bench_day
+from kubestow.service.commands.bench import day as bench_day
 from kubestow.simulator.bench.day import DAY_S, day_scenario
 from kubestow.simulator.results import RunResult
 from kubestow.simulator.scenario.run import run_scenario

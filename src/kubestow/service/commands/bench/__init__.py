@@ -1,0 +1,1 @@
+"""`kubestow bench`: how fast pods are decided on, and its other measurements."""

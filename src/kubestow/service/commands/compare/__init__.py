@@ -1,0 +1,1 @@
+"""`kubestow compare`: one input under several schedulers."""

@@ -1,0 +1,158 @@
+"""What `kubestow compare` does: read the input, run all variants, print what they come to."""
+
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kubestow.api.gang_dialects import DIALECTS
+from kubestow.errors import InputError
+from kubestow.service.commands.cluster_input import InputRequest, load_input
+from kubestow.service.commands.compare.output import print_comparison
+from kubestow.service.commands.scheduler_config import checked_gates
+from kubestow.service.formats import CompareFormat
+from kubestow.service.output import progress_bar
+from kubestow.simulator.comparison.comparison import (
+    SchedulerComparison,
+    compare,
+    times_of,
+)
+from kubestow.simulator.comparison.dask_cluster import DaskRunner
+from kubestow.simulator.comparison.material import ReadMaterial, read_material
+from kubestow.simulator.comparison.pool import Runner, WorkerPool
+from kubestow.simulator.comparison.sweep import Sweep, SweepResult
+from kubestow.simulator.comparison.task import Material, SchedulerVariant, TaskFailure
+from kubestow.simulator.comparison.variants import read_variants
+
+_INTERRUPTED: Final = 130
+_WRONG_INPUT: Final = 2
+_FAILED: Final = 3
+
+
+class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line asks for."""
+
+    cluster: InputRequest
+    scenario: Path | None
+    recording: Path | None
+    variants: Sequence[str]
+    seed_count: int
+    first_seed: int | None
+    output: CompareFormat
+    report: Path | None
+    show: int
+    finds_reasons: bool
+    has_times: bool
+    jobs: int | None
+    address: str
+    limit_s: float
+    feature_gates: Sequence[str]
+
+
+def compare_and_print(request: CompareRequest) -> int:
+    """Run everything and print it; the exit code."""
+    if request.report is not None:
+        # Not at the end, after everything has run.
+        from kubestow.service.commands.compare.report import require_report
+
+        require_report(request.report, force=request.cluster.force)
+    read = read_variants(request.variants)
+    material, seed = _material(request)
+    seed = seed if request.first_seed is None else request.first_seed
+    seeds = range(seed, seed + request.seed_count)
+    usable = [each.variant for each in read if not each.problem]
+    # Pods are compared with those of the first variant.
+    finds_reasons = request.finds_reasons and not read[0].problem
+    sweep = (
+        _run(request, material, usable, seeds, finds_reasons=finds_reasons)
+        if usable
+        else SweepResult()
+    )
+    for each in read:
+        if each.problem:
+            failure = TaskFailure(kind="input", message=each.problem)
+            sweep.failures.append((each.variant.name, None, failure))
+    variants = [each.variant for each in read]
+    comparison = compare(material.name, variants, seeds, sweep)
+    times = times_of(variants, sweep) if request.has_times else None
+    print_comparison(comparison, times, request.output, show=request.show)
+    if request.report is not None:
+        from kubestow.service.commands.compare.report import write_report
+
+        write_report(comparison, times, sweep, request.report)
+    return _exit_code(comparison)
+
+
+def _material(request: CompareRequest) -> ReadMaterial:
+    has_cluster = bool(request.cluster.files) or request.cluster.is_live
+    if request.recording is not None and has_cluster:
+        raise InputError("a recording brings its own cluster: leave out -f and --from-cluster")
+    gates = checked_gates(request.feature_gates)
+    documents = []
+    if has_cluster or (request.scenario is None and request.recording is None):
+        # Each variant reads those of its own configuration.
+        documents = load_input(
+            request.cluster,
+            command="compare",
+            dialects=DIALECTS,
+            gates=gates,
+            makes_pods=request.scenario is None,
+        ).documents
+    return read_material(
+        documents,
+        name=", ".join(request.cluster.files) or "cluster",
+        scenario=request.scenario,
+        recording=request.recording,
+        gates=tuple(request.feature_gates),
+        limit_s=request.limit_s,
+    )
+
+
+def _run(
+    request: CompareRequest,
+    material: Material,
+    variants: Sequence[SchedulerVariant],
+    seeds: Sequence[int],
+    *,
+    finds_reasons: bool,
+) -> SweepResult:
+    with progress_bar("Comparing") as progress:
+        task = progress.add_task("", total=0)
+        total = 0
+
+        def on_tasks(count: int) -> None:
+            nonlocal total
+            total += count
+            progress.update(task, total=total)
+
+        with _runner(request, material, len(variants) * len(seeds)) as runner:
+            sweep = Sweep(
+                runner,
+                variants,
+                seeds,
+                has_times=request.has_times,
+                on_tasks=on_tasks,
+                on_finished=lambda: progress.advance(task),
+            )
+            return sweep.run(finds_reasons=finds_reasons)
+
+
+def _runner(
+    request: CompareRequest, material: Material, task_count: int
+) -> AbstractContextManager[Runner]:
+    encoded = msgspec.json.encode(material)
+    if request.address:
+        return DaskRunner(request.address, encoded)
+    return WorkerPool(encoded, min(request.jobs or os.cpu_count() or 1, task_count))
+
+
+def _exit_code(comparison: SchedulerComparison) -> int:
+    kinds = {each.failure.kind for each in comparison.failures}
+    if comparison.is_partial:
+        return _INTERRUPTED
+    if "input" in kinds:
+        return _WRONG_INPUT
+    return _FAILED if kinds else 0

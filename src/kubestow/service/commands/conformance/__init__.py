@@ -1,0 +1,1 @@
+"""`kubestow conformance`: recorded decisions of kube-scheduler, replayed."""

@@ -1,0 +1,1 @@
+"""`kubestow demo`: a cluster in one process."""

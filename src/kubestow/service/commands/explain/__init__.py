@@ -1,0 +1,1 @@
+"""`kubestow explain`: why a pod is where it is, or waits."""

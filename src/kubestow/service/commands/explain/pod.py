@@ -1,0 +1,228 @@
+"""What `kubestow explain` does: find the cluster and the pod, explain it, print that.
+
+Not here: its options (`command`), where a cluster comes from (`files`, `live`).
+"""
+
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+from rich.text import Text
+
+from kubestow.api.meta import object_ref
+from kubestow.api.pod import Pod, is_assigned, is_terminal, is_terminating
+from kubestow.api.pod_info import PodInfo
+from kubestow.clock import SystemClock
+from kubestow.errors import InputError
+from kubestow.explain.annotations import result_annotations
+from kubestow.explain.cluster import StillCluster
+from kubestow.explain.explanation import Explanation
+from kubestow.explain.one_node import asked_filters
+from kubestow.explain.pod import explain_pod
+from kubestow.explain.suggestions import OfferedNode, find_suggestions
+from kubestow.explain.text import explanation_lines
+from kubestow.service.commands.cluster_input import InputRequest
+from kubestow.service.commands.explain.files import FileSource
+from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
+from kubestow.service.formats import DataFormat, ExplainFormat
+from kubestow.service.logging import warnings_on_stderr
+from kubestow.service.output import print_data, stdout, stream_json
+from kubestow.simulator.node_shapes import DEFAULT_CAPACITY, parse_shape
+
+_NOT_OURS: Final = 1  # the exit code
+_NAMES_SHOWN: Final = 5
+# Outcomes of waiting pods that a change of the cluster may help.
+_HELPED: Final = ("Unschedulable", "Gated")
+
+
+class ExplainRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line asks for."""
+
+    pod: str
+    namespace: str
+    output: ExplainFormat
+    node: str
+    is_as_of_now: bool
+    is_alone: bool
+    has_suggestions: bool
+    shape: str
+    config_file: Path | None
+    feature_gates: Sequence[str]
+    files: Sequence[str]
+    is_strict: bool
+    kubeconfig: str
+    context: str
+    from_address: str
+    skips_verification: bool
+
+
+def explain_and_print(request: ExplainRequest) -> int:
+    """Explain the pod and print that; the exit code."""
+    with warnings_on_stderr():
+        explained = _kept(request) if request.from_address else _explained(request)
+    _print(request, explained)
+    return _NOT_OURS if explained.explanation.outcome == "Excluded" else 0
+
+
+class _Explained(NamedTuple):
+    explanation: Explanation
+    # The filters that were asked, in their order, for annotations.
+    filters: Sequence[str] = ()
+
+
+def _kept(request: ExplainRequest) -> _Explained:
+    """What a running scheduler keeps."""
+    if request.files or request.node:
+        raise InputError("--from is what a running scheduler has kept; leave out -f and --node")
+    # Imported here and below: files need no client.
+    from kubestow.cluster.http.users_kubeconfig import Kubeconfig
+    from kubestow.service.commands.explain.live import kept_explanation
+
+    clock, kubeconfig = SystemClock(), Kubeconfig(request.kubeconfig, request.context)
+    namespace, name = _pod_name(request)
+    server = kubeconfig.scheduler(
+        request.from_address, clock, skips_verification=request.skips_verification
+    )
+    key = (namespace or kubeconfig.namespace, name)
+    return _Explained(kept_explanation(server, key, clock))
+
+
+def _explained(request: ExplainRequest) -> _Explained:
+    shape = _shape(request.shape)
+    cluster, pod = _find(request)
+    if request.node and cluster.objects.nodes.get(request.node) is None:
+        raise InputError(f'there is no node "{request.node}"{_hint(_node_names(cluster))}')
+    explanation = explain_pod(cluster, pod, node=request.node, is_as_of_now=request.is_as_of_now)
+    if request.has_suggestions and explanation.outcome in _HELPED:
+        found = find_suggestions(cluster, pod, shape=shape)
+        explanation = msgspec.structs.replace(explanation, suggestions=found)
+    profile = cluster.profile_of(pod)
+    if profile is None or request.output is not ExplainFormat.ANNOTATIONS:
+        return _Explained(explanation)
+    return _Explained(explanation, asked_filters(profile, cluster.refresh(), PodInfo(pod)))
+
+
+def _shape(text: str) -> OfferedNode | None:
+    if not text:
+        return None
+    shape = parse_shape(text)
+    return OfferedNode(capacity={**DEFAULT_CAPACITY, **shape.capacity}, labels=shape.labels)
+
+
+def _find(request: ExplainRequest) -> tuple[StillCluster, Pod]:
+    if request.files and (request.kubeconfig or request.context):
+        raise InputError("-f is a cluster from files; leave out --kubeconfig and --context")
+    gates, clock = checked_gates(request.feature_gates), SystemClock()
+    loaded = load_scheduler_config(request.config_file)
+    namespace, name = _pod_name(request)
+    if request.files:
+        given = InputRequest(files=request.files, is_strict=request.is_strict)
+        source = FileSource(given, loaded, gates, clock)
+        cluster = source.cluster()
+        pod = _pod_of(cluster, namespace, name)
+        return (cluster, pod) if request.is_alone else _in_turn(source, cluster, pod)
+    if request.is_alone:
+        raise InputError("--alone is for pods of files; on a live cluster each pod is tried alone")
+    from kubestow.cluster.http.users_kubeconfig import Kubeconfig
+    from kubestow.service.commands.explain.live import live_cluster
+
+    kubeconfig = Kubeconfig(request.kubeconfig, request.context, instead=", or give files with -f")
+    namespace = namespace or kubeconfig.namespace
+    server = kubeconfig.server(clock)
+    cluster = live_cluster(server, (namespace, name), loaded, gates, clock)
+    return cluster, _pod_of(cluster, namespace, name)
+
+
+def _in_turn(source: FileSource, cluster: StillCluster, pod: Pod) -> tuple[StillCluster, Pod]:
+    """The cluster when the pod has its turn: the pods before it in the queue are placed."""
+    is_tried = not (is_assigned(pod) or is_terminal(pod) or is_terminating(pod))
+    if not is_tried or cluster.profile_of(pod) is None:
+        return cluster, pod
+    attempted = source.at_attempt(pod)
+    if attempted.placed_count:
+        print(
+            f"placed first: {attempted.placed_count} of {attempted.other_count} other pods that "
+            "wait; --alone leaves them out",
+            file=sys.stderr,
+        )
+    return attempted.cluster, attempted.pod
+
+
+def _pod_name(request: ExplainRequest) -> tuple[str, str]:
+    """Namespace, empty if none is given, and name."""
+    text = request.pod.removeprefix("pod/").removeprefix("pods/")
+    namespace, slash, name = text.rpartition("/")
+    if not name or "/" in namespace or (slash and not namespace):
+        raise InputError(f'"{request.pod}" is not the name of a pod, nor NAMESPACE/NAME')
+    if namespace and request.namespace not in ("", namespace):
+        raise InputError(
+            f'pod "{text}" names another namespace than --namespace {request.namespace}'
+        )
+    return namespace or request.namespace, name
+
+
+def _pod_of(cluster: StillCluster, namespace: str, name: str) -> Pod:
+    """The one pod of this name; InputError if there is none, or several."""
+    pods = [*cluster.objects.pods, *cluster.ended.values()]
+    named = [pod for pod in pods if pod.metadata.name == name]
+    found = [pod for pod in named if namespace in ("", pod.metadata.namespace)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        namespaces = sorted(pod.metadata.namespace for pod in found)
+        raise InputError(
+            f'{len(found)} pods are named "{name}", in the namespaces {", ".join(namespaces)}; '
+            "choose one with -n"
+        )
+    if named:
+        places = ", ".join(sorted(pod.metadata.namespace for pod in named))
+        raise InputError(
+            f'there is no pod "{name}" in namespace "{namespace}"; there is one in {places}'
+        )
+    where = f' in namespace "{namespace}"' if namespace else ""
+    similar = [object_ref(pod.metadata) for pod in pods if _is_similar(pod.metadata.name, name)]
+    raise InputError(f'there is no pod "{name}"{where}{_hint(similar)}')
+
+
+def _is_similar(name: str, wanted: str) -> bool:
+    return name.startswith(wanted) or wanted in name
+
+
+def _hint(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    shown = ", ".join(sorted(names)[:_NAMES_SHOWN])
+    return f"; there is {shown}" + (" and more" if len(names) > _NAMES_SHOWN else "")
+
+
+def _node_names(cluster: StillCluster) -> list[str]:
+    return [node.metadata.name for node in cluster.objects.nodes]
+
+
+def _print(request: ExplainRequest, explained: _Explained) -> None:
+    explanation = explained.explanation
+    match request.output:
+        case ExplainFormat.TEXT | ExplainFormat.WIDE:
+            is_wide = request.output is ExplainFormat.WIDE
+            _print_text(explanation, node=request.node, is_wide=is_wide)
+        case ExplainFormat.JSON:
+            stream_json(explanation, sys.stdout.write)
+        case ExplainFormat.YAML:
+            print_data(explanation, DataFormat.YAML)
+        case ExplainFormat.ANNOTATIONS:
+            print_data(result_annotations(explanation, explained.filters), DataFormat.JSON)
+
+
+def _print_text(explanation: Explanation, *, node: str, is_wide: bool) -> None:
+    is_terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if is_terminal else None
+    console = stdout()
+    for line in explanation_lines(explanation, node=node, is_wide=is_wide, width=width):
+        if line.styled and is_terminal:
+            before, styled, after = line.text.partition(line.styled)
+            console.print(Text.assemble(before, (styled, line.style), after), soft_wrap=True)
+        else:
+            sys.stdout.write(f"{line.text}\n")

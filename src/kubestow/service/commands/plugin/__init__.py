@@ -1,0 +1,1 @@
+"""`kubestow plugin check`: a plugin, tried with generated pods and nodes."""

@@ -1,0 +1,1 @@
+"""`kubestow record`: what a cluster's scheduler sees and decides, as a file."""

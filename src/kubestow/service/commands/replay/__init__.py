@@ -1,0 +1,1 @@
+"""`kubestow replay`: a recording, played again."""

@@ -1,0 +1,267 @@
+"""What `kubestow replay` does: run a recording again, print what differs."""
+
+import logging
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from kubestow.clock import SystemClock
+from kubestow.config.decoding import decode_config
+from kubestow.config.feature_gates import FeatureGates
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.config.validation import check_config
+from kubestow.engine.profiles import Registry
+from kubestow.errors import ConfigError, DecodeError, InputError
+from kubestow.explain.difference import AttemptView
+from kubestow.plugins.loading import UnnamedPluginError, load_named_plugins
+from kubestow.recording.file import RecordingReader
+from kubestow.recording.format import FOREIGN_ORIGIN, Record
+from kubestow.service.commands.replay.agreement import print_agreement
+from kubestow.service.commands.scheduler_config import load_scheduler_config
+from kubestow.service.formats import DataFormat
+from kubestow.service.output import print_data, progress_bar, stderr, stdout
+from kubestow.simulator.replay.agreement import AgreementReplay
+from kubestow.simulator.replay.agreement_report import AgreementReport
+from kubestow.simulator.replay.replay import RecordedAnswers, Replay
+from kubestow.simulator.replay.report import ReplayDifference, ReplayReport
+from kubestow.simulator.replay.why import AttemptViews, RecordedViews, explain_report
+from kubestow.simulator.virtual_time import run_in_virtual_time
+from kubestow.table import Table
+
+T = TypeVar("T")
+
+
+class ReplaySetup(NamedTuple):
+    config: SchedulerConfig
+    registry: Registry
+    gates: FeatureGates
+    is_other: bool
+
+
+def replay_and_print(
+    path: Path,
+    config_file: Path | None,
+    *,
+    plugins: Sequence[str] = (),
+    show: int,
+    output: DataFormat,
+) -> int:
+    """Replay and print; the exit code. `plugins` are those that the recording may use."""
+    reader = RecordingReader(path)
+    setup = replay_setup(reader, config_file, plugins)
+    try:
+        return _replay_and_print(reader, setup, plugins, show=show, output=output)
+    except DecodeError as error:
+        raise InputError(f"{path} is damaged: {error}") from error
+
+
+def _replay_and_print(
+    reader: RecordingReader,
+    setup: ReplaySetup,
+    plugins: Sequence[str],
+    *,
+    show: int,
+    output: DataFormat,
+) -> int:
+    if reader.header.origin == FOREIGN_ORIGIN:
+        with _without_logs():
+            agreement = _compare(reader, setup, explained=show)
+        print_agreement(agreement, show, output)
+        if output is DataFormat.TABLE:
+            _print_cut(agreement.cut_at)
+        return 1 if agreement.other_rules else 0
+    with _without_logs():
+        report = _replay(reader, setup, plugins, explained=show)
+    _print_report(report, show, output)
+    return 1 if report.differing and not report.is_other else 0
+
+
+@contextmanager
+def _without_logs() -> Generator[None, None, None]:
+    """What the scheduler logs was logged when it was recorded."""
+    logger = logging.getLogger("kubestow")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def replay_setup(
+    reader: RecordingReader, config_file: Path | None, plugins: Sequence[str] = ()
+) -> ReplaySetup:
+    """With the configuration of the file, or else that of the recording: a file of data, which
+    imports no module and sends no request that the user has not named."""
+    try:
+        gates = FeatureGates(reader.header.gates)
+        if config_file is not None:
+            loaded = load_scheduler_config(config_file)
+        else:
+            recorded = decode_config(reader.header.config.encode(), gates)
+            check_config(recorded, gates)
+            loaded = load_named_plugins(_unconnected(recorded, reader), plugins)
+    except UnnamedPluginError as error:
+        raise InputError(
+            f"{reader.path}: its scheduler had {error}. A recording imports no code by itself: if "
+            "you trust them, name each with --plugin, for example --plugin "
+            f"{_reference_of(error.names[0])}, or give a configuration with --config"
+        ) from error
+    except ConfigError as error:
+        if config_file is not None:
+            raise
+        raise InputError(
+            f"{reader.path}: its configuration cannot be used here: {error}; plugins of your own "
+            "have to be importable, or give another configuration with --config"
+        ) from error
+    return ReplaySetup(loaded.config, loaded.registry, gates, config_file is not None)
+
+
+def _unconnected(config: SchedulerConfig, reader: RecordingReader) -> SchedulerConfig:
+    """Extenders without certificates, which requests that are answered from the recording do not
+    need. Where none are, the addresses in the file are not asked either."""
+    if reader.header.origin == FOREIGN_ORIGIN:
+        if config.extenders:
+            stderr().print("Extenders of a recording are not asked, only those of --config.")
+        return msgspec.structs.replace(config, extenders=())
+    extenders = (msgspec.structs.replace(each, tls_config=None) for each in config.extenders)
+    return msgspec.structs.replace(config, extenders=tuple(extenders))
+
+
+def _reference_of(name: str) -> str:
+    return name if ":" in name else f"module:{name}"
+
+
+def _replay(
+    reader: RecordingReader, setup: ReplaySetup, plugins: Sequence[str], explained: int
+) -> ReplayReport:
+    """Replay, and explain as many of the differences."""
+    answers = _with_progress("Reading", reader, RecordedAnswers.of)
+    views = AttemptViews(explained)
+    report = _with_progress(
+        "Replaying", reader, lambda records: _run(reader, records, setup, answers, views)
+    )
+    report.cut_at = reader.cut_at
+    if setup.is_other:
+        explain_report(report, views.found, _recorded_views(reader, plugins, answers, views))
+    else:
+        explain_report(report, views.found, {})
+    return report
+
+
+def _recorded_views(
+    reader: RecordingReader,
+    plugins: Sequence[str],
+    answers: RecordedAnswers,
+    others: AttemptViews,
+) -> Mapping[int, AttemptView]:
+    """What the recorded configuration finds in the same attempts; nothing if it cannot be used."""
+    if not others.found:
+        return {}
+    try:
+        setup = replay_setup(reader, None, plugins)
+    except InputError:
+        return {}
+    views = RecordedViews(others.found)
+    _with_progress(
+        "Explaining",
+        reader,
+        lambda records: _run(reader, views.needed(records), setup, answers, views),
+    )
+    return views.found
+
+
+def _run(
+    reader: RecordingReader,
+    records: Iterable[Record],
+    setup: ReplaySetup,
+    answers: RecordedAnswers,
+    views: AttemptViews,
+) -> ReplayReport:
+    async def run() -> ReplayReport:
+        replay = Replay(
+            reader.header,
+            setup.config,
+            setup.gates,
+            setup.registry,
+            answers,
+            is_other=setup.is_other,
+            views=views,
+        )
+        return await replay.run(records)
+
+    return run_in_virtual_time(run())
+
+
+def _with_progress(text: str, reader: RecordingReader, work: Callable[[Iterable[Record]], T]) -> T:
+    with progress_bar(text) as progress:
+        task = progress.add_task("", total=100)
+
+        def records() -> Iterator[Record]:
+            for record in reader:
+                progress.update(task, completed=round(100 * reader.share_read))
+                yield record
+
+        return work(records())
+
+
+def _compare(reader: RecordingReader, setup: ReplaySetup, explained: int) -> AgreementReport:
+    replay = AgreementReplay(
+        setup.config,
+        setup.gates,
+        setup.registry,
+        SystemClock(),
+        started_ns=reader.header.started_ns,
+        explained=explained,
+    )
+    report = _with_progress("Comparing", reader, replay.run)
+    report.cut_at = reader.cut_at
+    return report
+
+
+def _print_report(report: ReplayReport, show: int, output: DataFormat) -> None:
+    if output is not DataFormat.TABLE:
+        report.differences = report.differences[:show]
+        print_data(report, output)
+        return
+    table = Table("AT", "POD", "DIFFERS IN", "RECORDED", "REPLAYED")
+    for each in report.differences[:show]:
+        table.add(f"{each.at_s:.3f}s", each.pod, ",".join(each.what), each.recorded, each.replayed)
+    if report.differences and show:
+        table.print()
+        stdout().print()
+        _print_reasons(report.differences[:show], report.differing)
+    stdout().print(
+        f"{report.attempts:,} decisions, {report.changes:,} changes in {report.duration_s:,.1f} s "
+        f"of recorded time: {report.differing:,} differ{_parts(report.by_what)}"
+    )
+    if report.ended:
+        text = f"The scheduler ended at {report.ended_s:,.3f}s: {report.ended}"
+        stdout().print(text, markup=False, highlight=False)
+    _print_cut(report.cut_at)
+
+
+def _print_reasons(shown: Sequence[ReplayDifference], count: int) -> None:
+    """Why those that are shown differ, a line each; `count` are all that do."""
+    explained = [(each, each.why) for each in shown if each.why is not None]
+    for each, why in explained:
+        line = f"{each.pod} at {each.at_s:.3f}s: {why.summary}"
+        stdout().print(line, markup=False, highlight=False)
+    if explained:
+        stdout().print()
+    if count > len(shown):
+        stdout().print(f"{count - len(shown):,} more differ; --show N shows the first N.")
+
+
+def _parts(counts: dict[str, int]) -> str:
+    if not counts:
+        return ""
+    return f" ({', '.join(f'{what} {count:,}' for what, count in sorted(counts.items()))})"
+
+
+def _print_cut(cut_at: int | None) -> None:
+    if cut_at is not None:
+        stdout().print(f"The recording is cut off at byte {cut_at:,}; all before it was replayed.")

@@ -1,0 +1,1 @@
+"""`kubestow run`: the scheduler of a cluster."""

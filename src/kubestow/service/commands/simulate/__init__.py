@@ -1,0 +1,1 @@
+"""`kubestow simulate`: where pods would go."""

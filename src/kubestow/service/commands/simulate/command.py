@@ -1,0 +1,258 @@
+"""`kubestow simulate`: the command line.
+
+Not here: options of the cluster (`input_options`), the simulation (`files`), what is
+printed of its result (`output`).
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from kubestow.editions.compatibility import AlgorithmOptions, Compatibility
+from kubestow.service.commands.input_options import takes_cluster
+from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
+from kubestow.service.formats import OutputFormat, TraceFormat
+from kubestow.simulator.defaults import LIMIT_S
+
+if TYPE_CHECKING:
+    from kubestow.service.commands.cluster_input import InputRequest
+
+SETTINGS: Final[dict[str, object]] = {
+    "epilog": "What if? With --reschedule the pods of a live cluster are placed again, for example "
+    "with another configuration:\n\n"
+    "\b\nkubestow simulate --from-cluster --reschedule --config config.yaml\n"
+    "kubestow simulate --from-cluster --drain node-1 --save cluster.json"
+}
+_OLDER: Final = "Older schedulers"
+_TRACE: Final = "A trace"
+_SCENARIO: Final = "A scenario"
+
+
+@takes_cluster
+def simulate(
+    cluster: "InputRequest",
+    output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print.")] = (
+        OutputFormat.TABLE
+    ),
+    no_headers: Annotated[
+        bool,
+        typer.Option("--no-headers", help="Print the rows of tables only, without a summary."),
+    ] = False,
+    report: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write a report: a page (.html), data (.json, .csv, .parquet), a picture "
+            "(.svg, .png), or a folder with all of them (no suffix). May be repeated.",
+        ),
+    ] = None,
+    limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            show_default=f"{LIMIT_S:g}; of a trace, all of it",
+            help="Stop after this much virtual time.",
+        ),
+    ] = None,
+    scenario: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Play a scenario in virtual time, in which pods arrive and end, workloads are "
+            "scaled, nodes fail and are repaired. Files given with -f are added to its cluster.",
+            rich_help_panel=_SCENARIO,
+        ),
+    ] = None,
+    until: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION",
+            help="With --scenario: end after this much virtual time, such as 90m or 24h.",
+            rich_help_panel=_SCENARIO,
+        ),
+    ] = "",
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="With --scenario or --trace: where random numbers begin; equal seeds give equal "
+            "results.",
+            rich_help_panel=_SCENARIO,
+        ),
+    ] = None,
+    save_template: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a scenario to begin with, and end.",
+            rich_help_panel=_SCENARIO,
+        ),
+    ] = None,
+    trace: Annotated[
+        TraceFormat | None,
+        typer.Option(
+            help="Play a trace, in which pods arrive and end: openb (Alibaba's GPU cluster trace "
+            "of 2023), or csv with the columns of the guide.",
+            rich_help_panel=_TRACE,
+        ),
+    ] = None,
+    nodes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --trace: the file of its nodes.", rich_help_panel=_TRACE
+        ),
+    ] = None,
+    pods: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --trace: the file of its pods.", rich_help_panel=_TRACE
+        ),
+    ] = None,
+    config_file: ConfigFile = None,
+    percentage: Annotated[
+        int | None,
+        typer.Option(
+            "--percentage-of-nodes-to-score",
+            min=0,
+            max=100,
+            help="How many percent of the nodes are enough to choose from; 0 adapts to the size. "
+            "Overrides the configuration.",
+        ),
+    ] = None,
+    feature_gates: FeatureGates = None,
+    fail_on_pending: Annotated[
+        bool,
+        typer.Option("--fail-on-pending", help="Exit with code 1 when pods stay pending."),
+    ] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write what the scheduler sees and decides to this file, for kubestow "
+            "replay.",
+        ),
+    ] = None,
+    compatibility: Annotated[
+        Compatibility,
+        typer.Option(
+            help="Decide as this version of kube-scheduler: with the plugins or rules, the queue, "
+            "the cache and the choice among equals of its time.",
+            rich_help_panel=_OLDER,
+        ),
+    ] = Compatibility.TODAY,
+    algorithm_provider: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="DefaultProvider or ClusterAutoscalerProvider.",
+            rich_help_panel=_OLDER,
+        ),
+    ] = AlgorithmOptions().algorithm_provider,
+    policy_config_file: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="A Policy, YAML or JSON: predicates and priorities.",
+            rich_help_panel=_OLDER,
+        ),
+    ] = "",
+    policy_configmap: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The ConfigMap, among the files, that has the Policy as policy.cfg.",
+            rich_help_panel=_OLDER,
+        ),
+    ] = "",
+    policy_configmap_namespace: Annotated[
+        str, typer.Option(metavar="NAMESPACE", rich_help_panel=_OLDER)
+    ] = AlgorithmOptions().policy_configmap_namespace,
+    use_legacy_policy_config: Annotated[
+        bool,
+        typer.Option(
+            "--use-legacy-policy-config",
+            help="Use the Policy file even if a ConfigMap is named.",
+            rich_help_panel=_OLDER,
+        ),
+    ] = False,
+    scheduler_name: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="spec.schedulerName of the pods to place.", rich_help_panel=_OLDER
+        ),
+    ] = AlgorithmOptions().scheduler_name,
+    hard_pod_affinity_symmetric_weight: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Weight of required affinity of pods on the node to the pod, 1 to 100; a Policy "
+            "overrides it.",
+            rich_help_panel=_OLDER,
+        ),
+    ] = AlgorithmOptions().hard_pod_affinity_symmetric_weight,
+) -> None:
+    """Place a workload on a cluster, from files or a server.
+
+    Prints where each pod goes, or why it waits. Pods without a node are placed; Deployments,
+    StatefulSets, Jobs and other owners without pods in the input are replaced by the pods they
+    would create. Kinds that no scheduler reads are ignored.
+
+    Of scenarios and traces, USED is what is requested at the end, MEAN and PEAK over time;
+    STRANDED is what is free on nodes on which no pod of the run fits that asks for the resource;
+    IMBALANCE is how much nodes differ in what is used (the standard deviation).
+
+    Exit codes: 0 done, 1 pods of workloads were refused or, with --fail-on-pending, pods stay
+    pending, 2 the input cannot be used, 3 a plugin failed, 130 a scenario or trace was ended with
+    Ctrl-C: what there was is printed.
+
+    Example: kubestow simulate -f cluster.yaml -f workload/ -o wide
+    """
+    if save_template is not None:
+        from kubestow.service.commands.simulate.scenario import write_template
+
+        write_template(save_template, force=cluster.force)
+        raise typer.Exit(0)
+    from kubestow.recording.recording import RecordTo
+    from kubestow.service.commands.simulate.request import SimulateRequest
+
+    request = SimulateRequest(
+        cluster=cluster,
+        scenario=scenario,
+        until=until,
+        seed=seed,
+        trace=trace,
+        nodes=nodes,
+        pods=pods,
+        output=output,
+        has_headers=not no_headers,
+        reports=report or (),
+        record=None if record is None else RecordTo(record, "simulate", force=cluster.force),
+        limit_s=limit,
+        config_file=config_file,
+        percentage=percentage,
+        feature_gates=feature_gates or (),
+        is_failing_on_pending=fail_on_pending,
+        compatibility=compatibility,
+        algorithm=AlgorithmOptions(
+            algorithm_provider=algorithm_provider,
+            policy_config_file=policy_config_file,
+            policy_configmap=policy_configmap,
+            policy_configmap_namespace=policy_configmap_namespace,
+            use_legacy_policy_config=use_legacy_policy_config,
+            scheduler_name=scheduler_name,
+            hard_pod_affinity_symmetric_weight=hard_pod_affinity_symmetric_weight,
+        ),
+    )
+    if scenario is not None:
+        from kubestow.service.commands.simulate.scenario import simulate_scenario
+
+        raise typer.Exit(simulate_scenario(request))
+    if trace is not None:
+        from kubestow.service.commands.simulate.trace import simulate_trace
+
+        raise typer.Exit(simulate_trace(request))
+    from kubestow.service.commands.simulate.files import simulate_files
+
+    raise typer.Exit(simulate_files(request))

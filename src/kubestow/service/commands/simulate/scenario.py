@@ -1,0 +1,170 @@
+"""What `kubestow simulate --scenario` does: plays a scenario in virtual time."""
+
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kubestow.api.files import Document
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.editions.compatibility import AlgorithmOptions, Compatibility
+from kubestow.editions.gates import parse_older_gates
+from kubestow.editions.options import OlderOptions
+from kubestow.engine.factory import SchedulerFactory
+from kubestow.engine.profiles import Registry
+from kubestow.errors import InputError
+from kubestow.files import keeping
+from kubestow.service.commands.cluster_input import InputRequest, load_input
+from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
+from kubestow.service.commands.simulate.play import play
+from kubestow.service.commands.simulate.request import (
+    SimulateRequest,
+    check_outputs,
+    exit_code_of,
+    with_percentage,
+    written,
+)
+from kubestow.service.commands.simulate.run_output import print_run
+from kubestow.service.output import stderr
+from kubestow.simulator.gang_definitions import dialects_of
+from kubestow.simulator.input.changes import InputChanges
+from kubestow.simulator.reports.files import report_of
+from kubestow.simulator.results import RunResult
+from kubestow.simulator.scenario.reading import read_scenario
+from kubestow.simulator.scenario.run import MakeCluster
+from kubestow.simulator.scenario.scenario import Scenario
+from kubestow.simulator.scenario.source import parse_seconds
+
+# Kinds that one placement does not read.
+_OF_CONTROLLERS: Final = ("CronJob",)
+
+
+class _Scheduler(NamedTuple):
+    config: SchedulerConfig
+    registry: Registry
+    gates: FeatureGates = DEFAULT_GATES
+    factory: type[SchedulerFactory] = SchedulerFactory
+    # Of v1.9, which has no plugins.
+    make_cluster: MakeCluster | None = None
+
+
+def simulate_scenario(request: SimulateRequest) -> int:
+    """Play the scenario, print its result and write reports; the exit code."""
+    check_outputs(request)
+    _check(request)
+    assert request.scenario is not None
+    scheduler = _scheduler(request)
+    scenario = read_scenario(request.scenario)
+    if request.until:
+        scenario = msgspec.structs.replace(scenario, until_s=_until_s(request.until))
+    extra = _extra_documents(request, scheduler.config)
+    scenario = msgspec.structs.replace(scenario, documents=[*scenario.documents, *extra])
+    result = play(
+        scenario,
+        scheduler.config,
+        scheduler.registry,
+        scheduler.gates,
+        seed=request.seed,
+        record=request.record,
+        factory=scheduler.factory,
+        make_cluster=scheduler.make_cluster,
+    )
+    report = report_of(result)
+    print_run(report, request.output, has_headers=request.has_headers)
+    _print_failures(result, scenario)
+    written(report, request)
+    return exit_code_of(report, request)
+
+
+def _check(request: SimulateRequest) -> None:
+    is_today = request.compatibility is Compatibility.TODAY
+    if request.trace is not None or request.nodes is not None or request.pods is not None:
+        raise InputError("--scenario and --trace exclude each other")
+    if request.limit_s is not None:
+        raise InputError("--limit is for one placement; with --scenario use --until, such as 24h")
+    if request.cluster.changes != InputChanges():
+        raise InputError(
+            "--cordon, --drain, --add-nodes, --remove-pods and --reschedule change the cluster of "
+            "one placement; a scenario has actions for this"
+        )
+    is_v1_9 = request.compatibility is Compatibility.V1_9
+    if is_v1_9 and (request.config_file is not None or request.percentage is not None):
+        raise InputError(
+            "--config and --percentage-of-nodes-to-score are newer than v1.9; "
+            "give a Policy with --policy-config-file"
+        )
+    if request.algorithm.policy_configmap:
+        raise InputError("a scenario reads no ConfigMap: give the Policy with --policy-config-file")
+    if request.record is not None and not is_today:
+        raise InputError("--record needs the scheduler of today: leave out --compatibility")
+    if is_today and request.algorithm != AlgorithmOptions():
+        raise InputError("flags of older schedulers need --compatibility with an older version")
+
+
+def _scheduler(request: SimulateRequest) -> _Scheduler:
+    if request.compatibility is Compatibility.TODAY:
+        config, registry = load_scheduler_config(request.config_file)
+        gates = checked_gates(request.feature_gates)
+        return _Scheduler(with_percentage(config, request), registry, gates)
+    # Imported here, like all legacy code: only when an older version is to run.
+    from kubestow.editions.simulating import (
+        older_edition,
+        older_plugins_config,
+        v1_9_cluster,
+    )
+
+    version = request.compatibility
+    gates = parse_older_gates(version, request.feature_gates)
+    older = OlderOptions(version=version, algorithm=request.algorithm, gates=gates)
+    if version is Compatibility.V1_9:
+        return _Scheduler(SchedulerConfig(), {}, make_cluster=v1_9_cluster(older))
+    edition = older_edition(version)
+    config, registry = older_plugins_config(request.config_file, older, edition, ())
+    config = with_percentage(config, request)
+    return _Scheduler(config, registry, factory=edition.factory)
+
+
+def _until_s(text: str) -> float:
+    try:
+        until_s = parse_seconds(text)
+    except ValueError as error:
+        raise InputError(f'--until is "{text}", expected a duration such as 24h') from error
+    if until_s <= 0:
+        raise InputError(f'--until is "{text}", expected more than 0')
+    return until_s
+
+
+def _extra_documents(request: SimulateRequest, config: SchedulerConfig) -> Sequence[Document]:
+    cluster = request.cluster
+    if cluster == InputRequest():
+        return ()
+    dialects = dialects_of(config)
+    return load_input(
+        cluster,
+        command="simulate",
+        dialects=dialects,
+        also_read=_OF_CONTROLLERS,
+        makes_pods=False,
+    ).documents
+
+
+def _print_failures(result: RunResult, scenario: Scenario) -> None:
+    """Where the pods come from whose attempts failed."""
+    for failure in result.failures:
+        place = scenario.places.get(failure.owner)
+        if place is not None:
+            stderr().print(f"{place}: {failure.message}", markup=False)
+
+
+def write_template(path: Path, *, force: bool = False) -> None:
+    """Write the scenario that a user begins with; InputError if there is a file already."""
+    text = files("kubestow.simulator.scenario").joinpath("template.yaml").read_bytes()
+    keeping.require_new(path, "--save-template", force=force)
+    try:
+        keeping.write(path, text, force=force)
+    except OSError as error:
+        raise InputError(f'cannot write "{path}": {error.strerror}') from error
+    stderr().print(f"scenario written: {path}", markup=False)
