@@ -4,6 +4,7 @@ import pytest
 
 from kubestow.api.pod import ContainerPort, NodeSelectorRequirement, NodeSelectorTerm
 from kubestow.api.quantity import parse_quantity
+from kubestow.apiserver.writes.validation import field_errors
 from kubestow.index.nodes import nodes_of
 from kubestow.testing import (
     make_node,
@@ -33,6 +34,14 @@ def test_requests_and_further_resources_go_together() -> None:
         "cpu": parse_quantity("500m"),
         "example.com/gpu": parse_quantity("2"),
     }
+
+
+def test_what_a_server_gives_exactly_has_a_limit() -> None:
+    requests = {"example.com/gpu": 2, "hugepages-2Mi": "4Mi"}
+    pod = make_pod(cpu="500m", requests=requests)
+    resources = pod.spec.containers[0].resources
+    assert resources.limits == {name: parse_quantity(each) for name, each in requests.items()}
+    assert not list(field_errors(pod))
 
 
 @pytest.mark.parametrize(

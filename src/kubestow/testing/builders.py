@@ -45,7 +45,14 @@ from kubestow.api.pod_group import (
     TopologyConstraint,
 )
 from kubestow.api.quantity import parse_quantity
-from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from kubestow.api.resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    PODS,
+    is_extended,
+    is_hugepage,
+)
 from kubestow.api.topology import REGION_LABEL, ZONE_LABEL
 
 Amount = str | int
@@ -324,7 +331,12 @@ def _requirement(text: str) -> NodeSelectorRequirement:
 
 
 def _requirements(requests: Amounts | None) -> ResourceRequirements | None:
-    return None if requests is None else ResourceRequirements(requests=make_resources(requests))
+    """Extended resources and huge pages have equal limits, without which no server takes a pod."""
+    if requests is None:
+        return None
+    amounts = make_resources(requests)
+    limits = {name: amounts[name] for name in amounts if is_extended(name) or is_hugepage(name)}
+    return ResourceRequirements(requests=amounts, limits=limits or None)
 
 
 def _amounts(

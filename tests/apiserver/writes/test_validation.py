@@ -77,7 +77,8 @@ SPREAD = "spec.topologySpreadConstraints[0]"
         ),
         (
             {"overhead": {"memory": "-1Gi"}},
-            'spec.overhead[memory]: Invalid value: "-1Gi": must be greater than or equal to 0',
+            'spec.overhead.limits[memory]: Invalid value: "-1Gi":'
+            " must be greater than or equal to 0",
         ),
         (
             container(ports=[{"containerPort": 0, "protocol": "TCP"}]),
@@ -232,7 +233,7 @@ def test_a_pod_that_violates_a_rule(spec: Any, expected: str):
         (
             "Node",
             {"status": {"allocatable": {"cpu": "-2"}}},
-            'status.allocatable[cpu]: Invalid value: "-2": must be greater than or equal to 0',
+            'status.allocatable.cpu: Invalid value: "-2": must be greater than or equal to 0',
         ),
         (
             "PodDisruptionBudget",
@@ -359,10 +360,162 @@ def test_names_of_resources_are_checked(name: str, rules: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "nvidia.com/gpu", "kubernetes.io/x"],
+    ["cpu", "memory", "ephemeral-storage", "nvidia.com/gpu", "kubernetes.io/x"],
 )
 def test_resources_that_containers_have_are_accepted(name: str) -> None:
     assert refusal("Pod", {"spec": requesting(name)}) == ""
+
+
+# --- amounts of resources ---
+
+GPU = "example.com/gpu"
+HUGE = "hugepages-2Mi"
+
+
+def with_resources(requests: dict[str, str], limits: dict[str, str]) -> dict[str, Any]:
+    resources = {"requests": requests, "limits": limits}
+    return {"containers": [{"name": "c", "image": "i", "resources": resources}]}
+
+
+@pytest.mark.parametrize(
+    ("requests", "limits", "errors"),
+    [
+        pytest.param(
+            {GPU: "1"},
+            {},
+            ["limits: Required value: Limit must be set for non overcommitable resources"],
+            id="without-limit",
+        ),
+        pytest.param(
+            {GPU: "1"},
+            {GPU: "2"},
+            [f'requests: Invalid value: "1": must be equal to {GPU} limit of 2'],
+            id="below-the-limit",
+        ),
+        pytest.param(
+            {GPU: "3"},
+            {GPU: "2"},
+            [f'requests: Invalid value: "3": must be equal to {GPU} limit of 2'],
+            id="above-the-limit",
+        ),
+        pytest.param(
+            {GPU: "500m"},
+            {GPU: "500m"},
+            [
+                f'limits[{GPU}]: Invalid value: "500m": must be an integer',
+                f'requests[{GPU}]: Invalid value: "500m": must be an integer',
+            ],
+            id="not-whole",
+        ),
+        pytest.param(
+            {"cpu": "1", HUGE: "4Mi"},
+            {HUGE: "6Mi"},
+            [f'requests: Invalid value: "4Mi": must be equal to {HUGE} limit of 6Mi'],
+            id="huge-pages-below-the-limit",
+        ),
+        pytest.param(
+            {"cpu": "1", HUGE: "4Mi"},
+            {},
+            ["limits: Required value: Limit must be set for non overcommitable resources"],
+            id="huge-pages-without-limit",
+        ),
+        pytest.param(
+            {"memory": "1Gi"},
+            {HUGE: "3Mi"},
+            [
+                f'{field}[{HUGE}]: Invalid value: "3Mi":'
+                f" 3Mi is not positive integer multiple of {HUGE}"
+                for field in ("limits", "requests")
+            ],
+            id="half-a-page",
+        ),
+        pytest.param(
+            {"cpu": "1", "hugepages-x": "1"},
+            {"hugepages-x": "1"},
+            [
+                f'{field}[hugepages-x]: Invalid value: "1":'
+                " 1 is not positive integer multiple of hugepages-x"
+                for field in ("limits", "requests")
+            ],
+            id="pages-of-no-size",
+        ),
+        pytest.param(
+            {"cpu": "2", "kubernetes.io/x": "2"},
+            {"cpu": "1", "kubernetes.io/x": "1"},
+            [
+                'requests: Invalid value: "2": must be less than or equal to cpu limit of 1',
+                'requests: Invalid value: "2":'
+                " must be less than or equal to kubernetes.io/x limit of 1",
+            ],
+            id="native-above-the-limit",
+        ),
+        pytest.param({GPU: "2"}, {GPU: "2"}, [], id="extended"),
+        pytest.param({}, {GPU: "2"}, [], id="extended-limit-only"),
+        pytest.param({GPU: "2000m"}, {GPU: "2"}, [], id="whole-in-another-unit"),
+        pytest.param({"cpu": "1", HUGE: "4Mi"}, {HUGE: "4Mi"}, [], id="huge-pages"),
+        pytest.param({"cpu": "500m", "kubernetes.io/x": "500m"}, {}, [], id="native-part"),
+    ],
+)
+def test_amounts_and_limits(
+    requests: dict[str, str], limits: dict[str, str], errors: list[str]
+) -> None:
+    texts = [f"spec.containers[0].resources.{error}" for error in errors]
+    expected = ", ".join(texts) if len(texts) < 2 else f"[{', '.join(texts)}]"
+    found = refusal("Pod", {"spec": with_resources(requests, limits)})
+    assert found == (f'Pod "x" is invalid: {expected}' if errors else "")
+
+
+def test_huge_pages_need_cpu_or_memory() -> None:
+    found = refusal("Pod", {"spec": with_resources({}, {HUGE: "2Mi"})})
+    where = "spec.containers[0].resources"
+    assert found == f'Pod "x" is invalid: {where}: Forbidden: HugePages require cpu or memory'
+
+
+@pytest.mark.parametrize(
+    ("requests", "limits", "error"),
+    [
+        pytest.param(
+            {GPU: "1"},
+            {GPU: "1"},
+            f'limits[{GPU}]: Unsupported value: "{GPU}":'
+            ' supported values: "cpu", "hugepages-", "memory"',
+            id="extended",
+        ),
+        pytest.param(
+            {"cpu": "500m"},
+            {},
+            'requests[cpu]: Invalid value: "500m":'
+            " must be greater than or equal to aggregate container requests of 1",
+            id="below-its-containers",
+        ),
+        pytest.param(
+            {},
+            {"memory": "1Gi"},
+            'containers[0][memory].limits: Invalid value: "2Gi":'
+            " must be less than or equal to pod limits of 1Gi",
+            id="limit-below-its-containers",
+        ),
+    ],
+)
+def test_what_a_pod_requests_as_a_whole(
+    requests: dict[str, str], limits: dict[str, str], error: str
+) -> None:
+    spec = with_resources({"cpu": "1"}, {"memory": "2Gi"})
+    found = refusal(
+        "Pod", {"spec": {**spec, "resources": {"requests": requests, "limits": limits}}}
+    )
+    assert f"spec.resources.{error}" in found
+
+
+@pytest.mark.parametrize("name", [GPU, "pods"])
+def test_nodes_have_whole_amounts(name: str) -> None:
+    found = refusal("Node", {"status": {"capacity": {name: "1500m", "cpu": "1500m"}}})
+    errors = [
+        f'status.{field}.{name}: Invalid value: "1500m": must be an integer'
+        for field in ("capacity", "allocatable")
+    ]
+    assert found == f'Node "x" is invalid: [{", ".join(errors)}]'
+    assert refusal("Node", {"status": {"capacity": {name: "3", "cpu": "1500m"}}}) == ""
 
 
 def test_templates_of_pods_are_checked() -> None:

@@ -50,10 +50,11 @@ def test_requests_and_limits_of_a_pod(node: str) -> None:
 
 
 def test_extended_resources_have_no_unit() -> None:
-    (line,) = lines(make_pod("a", requests={"nvidia.com/gpu": "2"}))
-    assert 'resource="nvidia.com/gpu"' in line
-    assert 'unit=""' in line
-    assert line.endswith(" 2")
+    # Of the request, and of its limit.
+    for line in lines(make_pod("a", requests={"nvidia.com/gpu": "2"})):
+        assert 'resource="nvidia.com/gpu"' in line
+        assert 'unit=""' in line
+        assert line.endswith(" 2")
 
 
 def test_pods_without_requests_have_no_series() -> None:

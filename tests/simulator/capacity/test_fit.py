@@ -41,8 +41,10 @@ def node(name: str, *, zone: str = "", labels: Raw | None = None, **more: Any) -
 
 
 def pod(name: str, cpu: str = "1", labels: Raw | None = None, **spec: Any) -> Raw:
-    requests = {"cpu": cpu, "memory": "1Gi", **spec.pop("requests", {})}
-    container = {"name": "c", "image": "c", "resources": {"requests": requests}}
+    extended = spec.pop("extended", {})
+    requests = {"cpu": cpu, "memory": "1Gi", **extended}
+    resources = {"requests": requests, "limits": extended}
+    container = {"name": "c", "image": "c", "resources": resources}
     container |= spec.pop("container", {})
     metadata = {"namespace": "shop", "labels": labels or {}}
     return of("Pod", name, metadata=metadata, spec={"containers": [container], **spec})
@@ -96,7 +98,7 @@ def extended(rng: np.random.Generator) -> Case:
         node(f"n{index}", allocatable={"example.com/gpu": str(rng.integers(4))})
         for index in range(6)
     ]
-    return Case(with_pods(rng, gpus), [pod("p", "100m", requests={"example.com/gpu": "1"})])
+    return Case(with_pods(rng, gpus), [pod("p", "100m", extended={"example.com/gpu": "1"})])
 
 
 def node_affinity(rng: np.random.Generator) -> Case:

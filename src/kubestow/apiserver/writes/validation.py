@@ -9,8 +9,10 @@ Not here: names (`names`), types of fields (`api.decode`), which fields of a pod
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
+
+import msgspec
 
 from kubestow.api.labels import (
     SelectorError,
@@ -33,12 +35,22 @@ from kubestow.api.pod import (
     ResourceRequirements,
     TopologySpreadConstraint,
 )
-from kubestow.api.quantity import ZERO
-from kubestow.api.resources import is_hugepage
+from kubestow.api.quantity import ZERO, Quantity, parse_quantity
+from kubestow.api.requests import pod_requests
+from kubestow.api.resources import (
+    CPU,
+    HUGEPAGES_PREFIX,
+    MEMORY,
+    is_extended,
+    is_hugepage,
+    is_native,
+)
 from kubestow.api.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
 from kubestow.api.workload import PodDisruptionBudget, ReplicaSet, StatefulSet
 
 Errors = Iterator[str]
+# The errors of the name of a resource at a path.
+NameRule = Callable[[str, str], Errors]
 
 PORT_MAX: Final = 65_535
 WEIGHT_MAX: Final = 100
@@ -65,6 +77,12 @@ _COUNTED: Final = frozenset(
         "storage", "services.nodeports", "services.loadbalancers",
     )
 )  # fmt: skip
+_INTEGERS: Final = frozenset(
+    (
+        "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
+        "persistentvolumeclaims", "services.nodeports", "services.loadbalancers",
+    )
+)  # fmt: skip
 _QUOTA: Final = "requests."
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -79,13 +97,17 @@ def field_errors(obj: ApiObject) -> Errors:
         case Node():
             yield from _node_errors(obj)
         case PersistentVolume():
-            yield from _quantity_errors("spec.capacity", obj.spec.capacity)
+            yield from _amounts_errors("spec.capacity", obj.spec.capacity)
             affinity = obj.spec.node_affinity
             if affinity is not None and affinity.required is not None:
                 terms = affinity.required.node_selector_terms
                 yield from _terms_errors("spec.nodeAffinity.required", terms)
         case PersistentVolumeClaim():
-            yield from _resource_errors("spec.resources", obj.spec.resources)
+            for field, quantities in (
+                ("limits", obj.spec.resources.limits),
+                ("requests", obj.spec.resources.requests),
+            ):
+                yield from _amounts_errors(f"spec.resources.{field}", quantities)
             yield from _selector_errors("spec.selector", obj.spec.selector)
         case PodDisruptionBudget() | ReplicaSet() | StatefulSet():
             yield from _selector_errors("spec.selector", obj.spec.selector)
@@ -152,48 +174,86 @@ def _key_errors(path: str, key: str) -> Errors:
         yield from (invalid_value(path, key, error) for error in qualified_name_errors(key))
 
 
-def _quantity_errors(path: str, quantities: ResourceList | None) -> Errors:
+def _amounts_errors(path: str, quantities: ResourceList | None) -> Errors:
     for name, quantity in (quantities or {}).items():
-        if quantity < ZERO:
-            yield invalid_value(f"{path}[{name}]", str(quantity), _NOT_NEGATIVE)
+        yield from _amount_errors(f"{path}[{name}]", name, quantity)
 
 
-def _resource_name_errors(path: str, quantities: ResourceList | None) -> Errors:
-    """Of what containers request: a resource that every node has, or one with a domain."""
-    for name in quantities or {}:
-        where = f"{path}[{name}]"
-        if name in _COMPUTE or is_hugepage(name):
-            continue
-        if errors := qualified_name_errors(name):
-            yield from (invalid_value(where, name, error) for error in errors)
-        elif "/" not in name:
-            if name not in _COUNTED:
-                rule = "must be a standard resource type or fully qualified"
-                yield invalid_value(where, name, rule)
-            yield invalid_value(where, name, "must be a standard resource for containers")
-        elif not _is_native(name) and not _is_extended(name):
-            yield invalid_value(where, name, "doesn't follow extended resource name standard")
+def _amount_errors(path: str, name: str, quantity: Quantity) -> Errors:
+    """Of an amount of a resource, which is not negative and of many resources a whole number."""
+    if quantity < ZERO:
+        yield invalid_value(path, str(quantity), _NOT_NEGATIVE)
+    if (name in _INTEGERS or is_extended(name)) and quantity.milli_value() % 1000:
+        yield invalid_value(path, str(quantity), "must be an integer")
 
 
-def _is_native(name: str) -> bool:
-    return "kubernetes.io/" in name
+def _container_resource_errors(path: str, name: str) -> Errors:
+    """Of the name of what containers request: every node has it, or it has a domain."""
+    yield from _resource_name_errors(path, name)
+    if "/" not in name:
+        if name not in _COMPUTE and not is_hugepage(name):
+            yield invalid_value(path, name, "must be a standard resource for containers")
+    elif not is_native(name) and not is_extended(name):
+        yield invalid_value(path, name, "doesn't follow extended resource name standard")
 
 
-def _is_extended(name: str) -> bool:
-    return not name.startswith(_QUOTA) and not qualified_name_errors(f"{_QUOTA}{name}")
+def _pod_resource_errors(path: str, name: str) -> Errors:
+    """Of the name of what a pod requests as a whole."""
+    if errors := list(_resource_name_errors(path, name)):
+        yield from errors
+    elif not is_hugepage(name):
+        yield from _choice_errors(path, name, (CPU, HUGEPAGES_PREFIX, MEMORY))
 
 
-def _resource_errors(path: str, resources: ResourceRequirements | None) -> Errors:
-    if resources is None:
-        return
-    yield from _quantity_errors(f"{path}.limits", resources.limits)
-    yield from _quantity_errors(f"{path}.requests", resources.requests)
-    limits = resources.limits or {}
-    for name, request in (resources.requests or {}).items():
+def _resource_name_errors(path: str, name: str) -> Errors:
+    if errors := qualified_name_errors(name):
+        yield from (invalid_value(path, name, error) for error in errors)
+    elif "/" not in name and not _is_standard(name):
+        yield invalid_value(path, name, "must be a standard resource type or fully qualified")
+
+
+def _is_standard(name: str) -> bool:
+    return name in _COMPUTE or name in _COUNTED or is_hugepage(name.removeprefix(_QUOTA))
+
+
+def _resource_errors(path: str, resources: ResourceRequirements, name_errors: NameRule) -> Errors:
+    """Of what a container or a pod requests, and of its limits."""
+    limits, requests = resources.limits or {}, resources.requests or {}
+    for field, quantities in (("limits", limits), ("requests", requests)):
+        for name, quantity in quantities.items():
+            where = f"{path}.{field}[{name}]"
+            yield from name_errors(where, name)
+            yield from _amount_errors(where, name, quantity)
+            if is_hugepage(name) and not _is_whole_pages(name, quantity):
+                detail = f"{quantity} is not positive integer multiple of {name}"
+                yield invalid_value(where, str(quantity), detail)
+    for name, request in requests.items():
+        # More of these can never be promised than there is.
+        is_exact = is_hugepage(name) or not is_native(name)
         limit = limits.get(name)
-        if limit is not None and request > limit:
+        if limit is None:
+            if is_exact:
+                detail = "Limit must be set for non overcommitable resources"
+                yield _required(f"{path}.limits", detail)
+        elif is_exact and request != limit:
+            detail = f"must be equal to {name} limit of {limit}"
+            yield invalid_value(f"{path}.requests", str(request), detail)
+        elif request > limit:
             detail = f"must be less than or equal to {name} limit of {limit}"
             yield invalid_value(f"{path}.requests", str(request), detail)
+    names = limits.keys() | requests.keys()
+    if any(map(is_hugepage, names)) and names.isdisjoint((CPU, MEMORY)):
+        yield _forbidden(path, "HugePages require cpu or memory")
+
+
+def _is_whole_pages(name: str, quantity: Quantity) -> bool:
+    try:
+        page = parse_quantity(name.removeprefix(HUGEPAGES_PREFIX))
+    except ValueError:
+        return False
+    if page <= ZERO or page.milli_value() % 1000:
+        return False
+    return quantity.value() % page.value() == 0
 
 
 def _selector_errors(path: str, selector: LabelSelector | None) -> Errors:
@@ -264,9 +324,12 @@ def _field_match_errors(path: str, requirement: NodeSelectorRequirement) -> Erro
 def _pod_errors(pod: Pod) -> Errors:
     spec = pod.spec
     yield from _container_list_errors(spec)
-    yield from _resource_errors("spec.resources", spec.resources)
-    yield from _quantity_errors("spec.overhead", spec.overhead)
-    yield from _resource_name_errors("spec.overhead", spec.overhead)
+    if spec.resources is not None:
+        yield from _resource_errors("spec.resources", spec.resources, _pod_resource_errors)
+        yield from _total_errors("spec.resources", pod)
+    # A server writes the path like this.
+    overhead = ResourceRequirements(limits=spec.overhead)
+    yield from _resource_errors("spec.overhead", overhead, _container_resource_errors)
     yield from labels_errors(spec.node_selector or {}, "spec.nodeSelector")
     yield from _host_port_errors(spec)
     yield from _duplicate_errors("spec.volumes", "name", (volume.name for volume in spec.volumes))
@@ -277,6 +340,25 @@ def _pod_errors(pod: Pod) -> Errors:
     if spec.preemption_policy is not None:
         policy = spec.preemption_policy
         yield from _choice_errors("spec.preemptionPolicy", policy, _PREEMPTION_POLICIES)
+
+
+def _total_errors(path: str, pod: Pod) -> Errors:
+    """What the containers request together must be within what the pod requests."""
+    spec, resources = pod.spec, pod.spec.resources or ResourceRequirements()
+    alone = msgspec.structs.replace(spec, resources=None, overhead=None)
+    totals = pod_requests(Pod(spec=alone), use_status=False, use_pod_level=False)
+    for name, request in (resources.requests or {}).items():
+        total = totals.get(name, ZERO)
+        if total > request:
+            detail = f"must be greater than or equal to aggregate container requests of {total}"
+            yield invalid_value(f"{path}.requests[{name}]", str(request), detail)
+    for name, limit in (resources.limits or {}).items():
+        for index, container in enumerate(spec.containers):
+            own = (container.resources.limits or {}).get(name, ZERO)
+            if own > limit:
+                where = f"{path}.containers[{index}][{name}].limits"
+                detail = f"must be less than or equal to pod limits of {limit}"
+                yield invalid_value(where, str(own), detail)
 
 
 def _container_list_errors(spec: PodSpec) -> Errors:
@@ -298,9 +380,9 @@ def _container_list_errors(spec: PodSpec) -> Errors:
 
 
 def _container_errors(path: str, container: Container) -> Errors:
-    yield from _resource_errors(f"{path}.resources", container.resources)
-    yield from _resource_name_errors(f"{path}.resources.limits", container.resources.limits)
-    yield from _resource_name_errors(f"{path}.resources.requests", container.resources.requests)
+    yield from _resource_errors(
+        f"{path}.resources", container.resources, _container_resource_errors
+    )
     for index, port in enumerate(container.ports):
         where = f"{path}.ports[{index}]"
         if not 1 <= port.container_port <= PORT_MAX:
@@ -432,8 +514,12 @@ def _gate_errors(spec: PodSpec) -> Errors:
 
 
 def _node_errors(node: Node) -> Errors:
-    yield from _quantity_errors("status.capacity", node.status.capacity)
-    yield from _quantity_errors("status.allocatable", node.status.allocatable)
+    for field, quantities in (
+        ("capacity", node.status.capacity),
+        ("allocatable", node.status.allocatable),
+    ):
+        for name, quantity in (quantities or {}).items():
+            yield from _amount_errors(f"status.{field}.{name}", name, quantity)
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(node.spec.taints):
         path = f"spec.taints[{index}]"

@@ -74,5 +74,8 @@ class PodDraft:
     def document(self) -> JsonObject:
         metadata: JsonObject = {"name": self.name, "namespace": self.namespace}
         metadata |= {"labels": self.labels, "ownerReferences": self.owners}
-        container = {**self.container, "resources": {"requests": self.requests}}
+        # Of extended resources a container gets what it requests.
+        limits = {name: amount for name, amount in self.requests.items() if "/" in name}
+        resources = {"requests": self.requests, "limits": limits}
+        container = {**self.container, "resources": resources}
         return {"metadata": metadata, "spec": {"containers": [container], **self.spec}}
