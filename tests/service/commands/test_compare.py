@@ -158,6 +158,41 @@ def test_a_run_that_the_limit_ended_is_marked(run: Run, folder: Path) -> None:
     assert "default: the time limit ended 1 run while pods were retried (--limit)" in output
 
 
+REFUSED = """
+apiVersion: kubestow.dev/v1alpha1
+kind: Scenario
+name: refused
+until: 1h
+cluster: [cluster.yaml]
+objects:
+- apiVersion: batch/v1
+  kind: Job
+  metadata: {name: batch}
+  spec:
+    parallelism: 2
+    completions: 2
+    template:
+      spec: {restartPolicy: Never, priorityClassName: bach, containers: [{name: c, image: c}]}
+"""
+
+
+def test_refused_pods_of_a_scenario_are_shown(run: Run, folder: Path) -> None:
+    (folder / "refused.yaml").write_text(REFUSED)
+    variants = ("--variant", "base", "--variant", "tight=packed.yaml", "--variant", "v1.9")
+    code, output, errors = run("--scenario", "refused.yaml", *variants, "--no-reasons")
+    assert code == 1
+    assert ["refused,", "never", "created", *"222"] in [
+        line.split() for line in output.splitlines()
+    ]
+    (line,) = errors.splitlines()
+    assert line.startswith("base, tight, v1.9: 2 pods of Job/batch refused by the API server: ")
+    assert "no PriorityClass with name bach was found" in line
+    _, output, _ = run("--scenario", "refused.yaml", *variants[:4], "--seeds", "2", "-o", "json")
+    for variant in json.loads(output)["variants"]:
+        assert [(each["owner"], each["pods"]) for each in variant["refusals"]] == [("Job/batch", 4)]
+        assert [each["figures"]["refused"] for each in variant["runs"]] == [2, 2]
+
+
 def test_intervals_need_several_seeds(run: Run) -> None:
     assert "±" not in run(*PLAIN, "--variant", "packed.yaml")[1]
     _, output, _ = run(*PLAIN, "--variant", "packed.yaml", "--seeds", "2")

@@ -15,6 +15,7 @@ from kubestow.simulator.comparison.moved import MovedPod, ReasonCount, reason_co
 from kubestow.simulator.comparison.sweep import RunSummary, SweepResult
 from kubestow.simulator.comparison.task import PluginTime, SchedulerVariant, TaskFailure
 from kubestow.simulator.reports.figures import Figures
+from kubestow.simulator.results import RefusedPods
 
 FORMAT: Final = "kubestow.dev/comparison/v1"
 METHOD: Final = "Student t, 95 %, over seeds"
@@ -60,7 +61,7 @@ class MovedPods(_Part, frozen=True, kw_only=True):
 
 class VariantResult(_Part, frozen=True, kw_only=True):
     """`runs` are those that ended; none if all failed. `moved` is missing for the first variant,
-    and where no seed ran with both."""
+    and where no seed ran with both. `refusals` are pods that were never created, over all seeds."""
 
     name: str
     version: str
@@ -69,6 +70,7 @@ class VariantResult(_Part, frozen=True, kw_only=True):
     runs: list[RunFigures]
     figures: list[MeasureEstimate]
     moved: MovedPods | None = None
+    refusals: list[RefusedPods] = []
 
 
 class VariantFailure(_Part, frozen=True, kw_only=True):
@@ -132,7 +134,18 @@ def _variant_result(
         ],
         figures=_estimates({run.seed: run.values for run in runs}, base),
         moved=None if first is None else _moved(variant.name, sweep, runs, first),
+        refusals=_refusals(runs),
     )
+
+
+def _refusals(runs: Sequence[RunSummary]) -> list[RefusedPods]:
+    """By owner, with the first message."""
+    found: dict[str, RefusedPods] = {}
+    for each in (each for run in runs for each in run.refusals):
+        known = found.get(each.owner)
+        pods = each.pods + (0 if known is None else known.pods)
+        found[each.owner] = msgspec.structs.replace(known or each, pods=pods)
+    return list(found.values())
 
 
 def _failures(sweep: SweepResult) -> list[VariantFailure]:

@@ -34,6 +34,7 @@ _WHOLE: Final[Sequence[_Whole]] = (
     ("pods", "pods", Kind.COUNT, lambda run: run.pods),
     ("placed", "placed", Kind.COUNT, lambda run: run.placed),
     ("unplaced", "never placed", Kind.COUNT, lambda run: run.unplaced),
+    ("refused", "refused, never created", Kind.COUNT, lambda run: run.refused),
     ("waitedP50", "waited, median", Kind.SECONDS, lambda run: run.waiting and run.waiting.p50_s),
     ("waitedP90", "waited, p90", Kind.SECONDS, lambda run: run.waiting and run.waiting.p90_s),
     ("waitedP99", "waited, p99", Kind.SECONDS, lambda run: run.waiting and run.waiting.p99_s),

@@ -15,7 +15,7 @@ from kubestow.simulator.comparison.comparison import (
     VariantTimes,
 )
 from kubestow.simulator.comparison.sweep import SweepResult
-from kubestow.simulator.comparison.texts import count_text, failure_text, figure_rows
+from kubestow.simulator.comparison.texts import count_text, failure_text, figure_rows, refusal_texts
 from kubestow.simulator.reports.charts import COLORS, HEIGHT, AnyChart, Drawing, lines_chart
 from kubestow.simulator.reports.figures import waiting_count
 from kubestow.simulator.reports.html import Card, Page, ShownTable
@@ -81,6 +81,7 @@ def page_of(
 
 def _warning(comparison: SchedulerComparison) -> str:
     texts = [failure_text(each) for each in comparison.failures]
+    texts += refusal_texts(comparison.variants)
     if comparison.is_partial:
         texts.insert(0, "The comparison was interrupted: what had ended is shown.")
     return " · ".join(texts)

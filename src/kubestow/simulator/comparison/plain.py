@@ -99,4 +99,6 @@ class _Followed:
             dropped_changes=collector.dropped_changes,
             failed_attempts=collector.failed_attempts,
             failures=collector.failures(),
+            refused_pods=result.refused_pods,
+            refusals=list(result.refusals),
         )

@@ -35,7 +35,7 @@ from kubestow.simulator.comparison.task import (
     TaskOutcome,
 )
 from kubestow.simulator.reports.figures import Figures, figures_of
-from kubestow.simulator.results import RunResult
+from kubestow.simulator.results import RefusedPods, RunResult
 
 # Pods of one variant and one seed that are listed with their reason, in the order in which they
 # were created. All others that moved are counted only.
@@ -56,6 +56,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     values: Values
     placements: dict[str, PodPlacement]
     is_partial: bool
+    refusals: list[RefusedPods]
     rows: RunResult | None = None
     duration_s: float = 0.0
     times: list[PluginTime] = []
@@ -222,6 +223,7 @@ def _summary(outcome: TaskOutcome, run: RunResult, *, keeps_rows: bool) -> RunSu
         values=measures_of(figures),
         placements=placements_of(run.pods),
         is_partial=run.is_partial,
+        refusals=run.refusals,
         rows=run if keeps_rows else None,
         duration_s=outcome.duration_s,
         times=outcome.times,

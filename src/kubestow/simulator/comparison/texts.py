@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from kubestow.plural import counted
 from kubestow.simulator.comparison.comparison import (
     MeasureEstimate,
     VariantFailure,
@@ -12,6 +13,7 @@ from kubestow.simulator.comparison.intervals import Estimate
 from kubestow.simulator.comparison.measures import ComparedFigure, measures_of
 from kubestow.simulator.reports.tables import Kind
 from kubestow.simulator.reports.units import seconds_text
+from kubestow.simulator.results import RefusedPods
 
 # Texts of values that are nothing, or too little to be shown.
 _NOTHING: Final = ("0", "0 s", "0.0%", "-0", "-0.0%")
@@ -73,6 +75,19 @@ def _number(value: float, kind: Kind) -> str:
     if kind is Kind.SHARE:
         return f"{100 * value:.1f}%"
     return seconds_text(value) if kind is Kind.SECONDS else count_text(value)
+
+
+def refusal_texts(variants: Sequence[VariantResult]) -> list[str]:
+    """Which pods were never created and why; one line for variants of which the same is true."""
+    names: dict[RefusedPods, list[str]] = {}
+    for variant in variants:
+        for refusal in variant.refusals:
+            names.setdefault(refusal, []).append(variant.name)
+    return [
+        f"{', '.join(where)}: {counted(refusal.pods, 'pod')} of {refusal.owner} refused by the API "
+        f"server: {refusal.message}"
+        for refusal, where in names.items()
+    ]
 
 
 def failure_text(failure: VariantFailure) -> str:

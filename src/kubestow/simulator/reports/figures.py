@@ -74,6 +74,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     # The most pods that waited at once: to be tried, backing off, parked or gated.
     waiting_peak: int | None
     resources: list[ResourceFigures]
+    # Pods that the API server refused to create; they are not among `pods`.
+    refused: int = 0
 
 
 def figures_of(result: RunResult) -> Figures:
@@ -101,6 +103,7 @@ def figures_of(result: RunResult) -> Figures:
             _resource_figures(resource, present, result.samples, holds_s)
             for resource in resources_of(result)
         ],
+        refused=result.refused_pods,
     )
 
 

@@ -133,8 +133,8 @@ def compare(
     and why. With several seeds, figures have confidence intervals (Student's t, 95 %). The same
     input gives the same output, wherever it runs.
 
-    Exit codes: 0 done, 2 the input or a variant cannot be used, 3 a plugin or a worker failed,
-    130 interrupted. What could be run is printed in any case.
+    Exit codes: 0 done, 1 pods of workloads were refused, 2 the input or a variant cannot be used,
+    3 a plugin or a worker failed, 130 interrupted. What could be run is printed in any case.
     """
     from kubestow.service.commands.compare.runs import CompareRequest, compare_and_print
 

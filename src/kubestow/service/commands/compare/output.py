@@ -27,6 +27,7 @@ from kubestow.simulator.comparison.texts import (
     estimate_text,
     failure_text,
     figure_rows,
+    refusal_texts,
 )
 from kubestow.simulator.reports.tables import Kind
 from kubestow.table import Table
@@ -57,8 +58,11 @@ def print_comparison(
         case CompareFormat.TABLE:
             _print_tables(comparison, show)
             _print_times(times or ())
-    for failure in comparison.failures:
-        stderr().print(escape(failure_text(failure)))
+    for text in (
+        *refusal_texts(comparison.variants),
+        *(failure_text(failure) for failure in comparison.failures),
+    ):
+        stderr().print(escape(text))
 
 
 def _with_times(

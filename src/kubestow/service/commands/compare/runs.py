@@ -28,6 +28,7 @@ from kubestow.simulator.comparison.task import Material, SchedulerVariant, TaskF
 from kubestow.simulator.comparison.variants import read_variants
 
 _INTERRUPTED: Final = 130
+_REFUSED: Final = 1
 _WRONG_INPUT: Final = 2
 _FAILED: Final = 3
 
@@ -155,4 +156,6 @@ def _exit_code(comparison: SchedulerComparison) -> int:
         return _INTERRUPTED
     if "input" in kinds:
         return _WRONG_INPUT
-    return _FAILED if kinds else 0
+    if kinds:
+        return _FAILED
+    return _REFUSED if any(variant.refusals for variant in comparison.variants) else 0
