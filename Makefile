@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench performance docs page pictures release audit test quick conformance soak fuzz mutate check format-check lint types imports format lock upgrade clean
+.PHONY: help demo bench performance docs page pictures release audit test quick near conformance soak fuzz mutate check format-check lint types imports format lock upgrade clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -65,6 +65,9 @@ test: $(VENV)/.installed ## Run all tests (options: ARGS="...")
 
 quick: $(VENV)/.installed ## Run the tests that are not marked slow (options: ARGS="...")
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" $(ARGS)
+
+near: $(VENV)/.installed ## Run the tests near what differs from main (BASE=origin/main, options: ARGS="...")
+	$(BIN)/python -m tools.near $(if $(BASE),--base $(BASE)) $(ARGS)
 
 conformance: $(VENV)/.runs ## Replay all recorded decisions and count differences (options: ARGS="...")
 	$(BIN)/kubestow conformance conformance $(ARGS)

@@ -4,6 +4,7 @@
     hostile        what objects made to be expensive cost other pods
     port_attacks   what clients without credentials delay
     fuzz           arbitrary input for every decoder and parser (make fuzz)
+    near           the tests near a change (make near)
     mutation       changes of single operators that no test finds (make mutate)
     schemas        the JSON Schemas and the words of completion, made of the structs (make docs)
 
