@@ -12,20 +12,19 @@ from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ClusterObjects
-from kubestow.cache.snapshot import Snapshot
 from kubestow.cluster.client import ClusterClient
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.profile import PluginConfig, PluginRef, Plugins, PluginSet, ProfileConfig
-from kubestow.engine.decide import Decider
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.deciding import DecidingHalf, NoQueue
 from kubestow.engine.decision import Decision
-from kubestow.engine.profiles import Registry, build_profiles
-from kubestow.framework.handle import Handle
-from kubestow.framework.profile import Profile
+from kubestow.engine.profiles import Registry
 from kubestow.plugins.registry import REGISTRY
-from kubestow.queue.nominator import Nominator
 from kubestow.testing.clock import ManualClock
-from kubestow.testing.handles import RecordedEvents, make_handle
+from kubestow.testing.handles import RecordedEvents
 from kubestow.testing.snapshots import make_cache
 
 
@@ -54,18 +53,31 @@ class SmallCluster:
         self.objects = ClusterObjects()
         self.objects.put(*objects, *pods)
         self.cache = make_cache(nodes, pods)
-        self.snapshot = Snapshot()
         self.clock = ManualClock(now_s)
         self.events = RecordedEvents()
         self.activated: list[Pod] = []
         self._work: list[Coroutine[Any, Any, None]] = []
-        self._waiting: dict[str, PodInfo] = {}
-        self.nominator = Nominator(find=self._waiting.get, pod_lister=self.objects.pods.get)
+        queue = NoQueue(self.objects)
+        self.nominator, self._waiting = queue.nominator, queue.waiting
         for pod in waiting:
             self.wait(pod)
-        self.handle = self._make_handle(client, gates)
-        self.profile = self._make_profile(plugins, plugin_config, registry, gates)
-        self.decider = Decider(self.snapshot, self.nominator, percentage_of_nodes_to_score=100)
+        profile = _profile_of(plugins, plugin_config)
+        deciding = DecidingHalf(
+            config=SchedulerConfig(profiles=(profile,), percentage_of_nodes_to_score=100),
+            objects=self.objects,
+            clock=self.clock,
+            client=client or MemoryClient(MemoryCluster(self.clock)),
+            make_queue=lambda _: queue,
+            registry=registry,
+            gates=gates,
+            cache=self.cache,
+            events=lambda _: self.events,
+            spawn=self._work.append,
+        )
+        self.handle = deciding.handles[profile.scheduler_name]
+        self.handle.activate = self.activated.extend
+        self.profile = deciding.profiles[profile.scheduler_name]
+        self.snapshot, self.decider = deciding.snapshot, deciding.decider
         self.snapshot.refresh(self.cache)
 
     def wait(self, pod: Pod) -> PodInfo:
@@ -100,36 +112,15 @@ class SmallCluster:
             coroutine.close()
         self._work.clear()
 
-    def _make_handle(self, client: ClusterClient | None, gates: FeatureGates) -> Handle:
-        handle = make_handle(
-            self.snapshot,
-            objects=self.objects,
-            clock=self.clock,
-            client=client,
-            events=self.events,
-            feature_gates=gates,
-        )
-        handle.nominator = self.nominator
-        handle.activate = self.activated.extend
-        handle.spawn = self._work.append
-        return handle
 
-    def _make_profile(
-        self,
-        plugins: Iterable[str],
-        plugin_config: Iterable[PluginConfig],
-        registry: Registry,
-        gates: FeatureGates,
-    ) -> Profile:
-        # Every profile needs these two.
-        names = dict.fromkeys(("PrioritySort", *plugins, "DefaultBinder"))
-        config = ProfileConfig(
-            plugins=Plugins(
-                multi_point=PluginSet(
-                    enabled=tuple(PluginRef(name) for name in names), disabled=(PluginRef("*"),)
-                )
-            ),
-            plugin_config=tuple(plugin_config),
-        )
-        profiles = build_profiles([config], registry, lambda name: self.handle, gates)
-        return profiles[config.scheduler_name]
+def _profile_of(plugins: Iterable[str], plugin_config: Iterable[PluginConfig]) -> ProfileConfig:
+    # Every profile needs these two.
+    names = dict.fromkeys(("PrioritySort", *plugins, "DefaultBinder"))
+    return ProfileConfig(
+        plugins=Plugins(
+            multi_point=PluginSet(
+                enabled=tuple(PluginRef(name) for name in names), disabled=(PluginRef("*"),)
+            )
+        ),
+        plugin_config=tuple(plugin_config),
+    )

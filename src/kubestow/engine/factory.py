@@ -1,7 +1,7 @@
-"""Builds a scheduler from its parts.
+"""Builds a scheduler: the half that decides (`engine.deciding`), and queue and bindings with it.
 
-Handles, plugins, profiles, queue, decider and binder depend on each other in this order. Where an
-older version differs, its factory (`editions.v1_20.engine.factory`) overrides a method of this one.
+Where an older version differs, its factory (`editions.v1_20.engine.factory`) overrides a method of
+this one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +20,7 @@ from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.bind import Binder, BindPermission
 from kubestow.engine.decide import Decider
+from kubestow.engine.deciding import DecidingHalf
 from kubestow.engine.extenders import extender_chain
 from kubestow.engine.failure import FailureHandler
 from kubestow.engine.groups.collect import Collector
@@ -33,13 +34,13 @@ from kubestow.engine.handlers import EventHandlers
 from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.engine.placing import Placer
-from kubestow.engine.profiles import Registry, build_profiles
+from kubestow.engine.profiles import Registry
 from kubestow.engine.scheduler import Scheduler
 from kubestow.engine.select_host import HostSelector, PreorderSelector
 from kubestow.engine.tasks import BackgroundTasks
 from kubestow.engine.waiting_cycle import WaitingCycles
 from kubestow.framework.attempt_timer import AttemptTimer
-from kubestow.framework.handle import EventSink, Handle
+from kubestow.framework.handle import EventSink
 from kubestow.framework.hints import build_hint_map
 from kubestow.framework.plugin import SharedGatePlugin
 from kubestow.framework.profile import Profile, plugin_name
@@ -61,7 +62,7 @@ class SchedulerFactory:
     Extenders bind in a thread, except in virtual time, which would not wait for it. `rng` breaks
     ties where extenders or older versions do so at random; with `leaves_to_chance` plugins, too, do
     at random what upstream's do, instead of the same in every run. `may_bind` is awaited before
-    each binding is written.
+    each binding is written. `tasks` run what is done beside the scheduling loop.
     """
 
     binder_type = Binder
@@ -73,7 +74,6 @@ class SchedulerFactory:
     groups_type = GroupScheduler
     placement_trials_type = PlacementTrials
     scheduler_type = Scheduler
-    tasks_type = BackgroundTasks
 
     config: SchedulerConfig
     client: ClusterClient
@@ -90,18 +90,18 @@ class SchedulerFactory:
     may_bind: BindPermission | None = None
     leaves_to_chance: bool = False
     timer: AttemptTimer | None = None
+    tasks: BackgroundTasks | None = None
     extenders_in_thread: bool = True
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def build(self) -> Scheduler:
         """A scheduler that is not connected to watches yet; raises ConfigError."""
         config, clock = self.config, self.clock
-        cache, snapshot = self.make_cache(), self.make_snapshot()
-        groups = Groups(self.objects.pod_groups)
+        cache, groups = self.make_cache(), Groups(self.objects.pod_groups)
         if self.gates.enabled("GenericWorkload"):
             cache.groups = groups
-        tasks, waiting_pods = self.tasks_type(clock), WaitingPods()
-        writer, victims = self.make_status_writer(tasks), self.make_victims()
+        tasks = BackgroundTasks(clock) if self.tasks is None else self.tasks
+        waiting_pods, writer = WaitingPods(), self.make_status_writer(tasks)
         in_pre_bind: dict[str, PodInPreBind] = {}
         names = [profile.scheduler_name for profile in config.profiles]
         events = {name: self.events(name) for name in names}
@@ -111,49 +111,37 @@ class SchedulerFactory:
         extenders = extender_chain(
             config.extenders, rng=self.rng, in_thread=self.extenders_in_thread, wait=cycles.wait
         )
-        handles: list[Handle] = []
 
-        def make_handle(profile_name: str) -> Handle:
-            handle = Handle(
-                profile_name=profile_name,
-                snapshot=snapshot,
-                objects=self.objects,
-                clock=clock,
-                client=self.client,
-                events=events[profile_name],
-                waiting_pods=waiting_pods,
-                in_pre_bind=in_pre_bind,
-                groups=groups,
-                spawn=tasks.spawn,
-                status_writer=writer,
-                victims=victims,
-                feature_gates=self.gates,
-                metrics=self.metrics,
-                extenders=extenders.extenders if extenders is not None else (),
-                rng=self.rng if self.leaves_to_chance else None,
-            )
-            handles.append(handle)
-            return handle
+        def make_queue(profiles: Mapping[str, Profile]) -> Queue:
+            groups.configure(gang_options(profiles, self.gates))
+            return self.make_queue(profiles, groups, has_extenders=extenders is not None)
 
-        profiles = build_profiles(
-            config.profiles, self.registry, make_handle, self.gates, config.extenders
-        )
-        groups.configure(gang_options(profiles, self.gates))
-        queue = self.make_queue(profiles, groups, has_extenders=extenders is not None)
-        # Plugins need the nominator, which is the queue's, and the queue needs the plugins' hints:
-        # handles are filled in once both exist.
-        for handle in handles:
-            handle.nominator = queue.nominator
-            handle.activate = queue.activate
-        failures = self.failures_type(queue, self.objects.pods, events, writer, clock)
-        decider = self.decider_type(
-            snapshot,
-            queue.nominator,
-            percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+        deciding = DecidingHalf(
+            config=config,
+            objects=self.objects,
+            clock=clock,
+            client=self.client,
+            make_queue=make_queue,
+            registry=self.registry,
+            gates=self.gates,
+            cache=cache,
+            snapshot=self.make_snapshot(),
+            events=events.__getitem__,
+            spawn=tasks.spawn,
+            groups=groups,
+            waiting_pods=waiting_pods,
+            in_pre_bind=in_pre_bind,
+            status_writer=writer,
+            victims=self.make_victims(),
+            metrics=self.metrics,
+            rng=self.rng if self.leaves_to_chance else None,
             extenders=extenders,
             selector=self.make_selector(),
             timer=self.timer,
+            decider_type=self.decider_type,
         )
+        profiles, queue = deciding.profiles, deciding.queue
+        failures = self.failures_type(queue, self.objects.pods, events, writer, clock)
         binder = self.binder_type(
             cache,
             queue,
@@ -171,10 +159,10 @@ class SchedulerFactory:
             profiles=profiles,
             objects=self.objects,
             cache=cache,
-            snapshot=snapshot,
+            snapshot=deciding.snapshot,
             queue=queue,
             waiting_pods=waiting_pods,
-            decider=decider,
+            decider=deciding.decider,
             binder=binder,
             placer=Placer(cache, queue, waiting_pods, binder, failures, tasks),
             failures=failures,

@@ -30,6 +30,7 @@ from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.resources import RESOURCE_CLAIM_TEMPLATES
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.deciding import drop_work
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.listeners import DecisionListener
@@ -73,7 +74,7 @@ class StillCluster:
         self.listeners: list[DecisionListener] = []
         # The row at which searches begin, unless another is given.
         self.start_index = 0
-        self.scheduler = _StillFactory(
+        self.scheduler = SchedulerFactory(
             config=config,
             client=client,
             objects=ClusterObjects(),
@@ -83,6 +84,7 @@ class StillCluster:
             # A pod that evicts others is marked until they are gone, which never happens here.
             gates=gates.without("SchedulerAsyncPreemption"),
             extenders_in_thread=False,
+            tasks=_NoTasks(clock),
             listeners=self.listeners,
         ).build()
         self.config = config
@@ -348,8 +350,4 @@ class _NoTasks(BackgroundTasks):
     """Work beside the scheduling loop, such as evictions, is left out."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        work.close()
-
-
-class _StillFactory(SchedulerFactory):
-    tasks_type = _NoTasks
+        drop_work(work)

@@ -1,11 +1,9 @@
 """The handle a plugin is created with, for tests that create one by hand."""
 
-from collections.abc import Coroutine, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod
-from kubestow.api.pod_info import PodInfo
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ClusterObjects
@@ -13,8 +11,8 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
+from kubestow.engine.deciding import NoQueue, drop_work
 from kubestow.framework.handle import Handle
-from kubestow.queue.nominator import Nominator
 from kubestow.testing.clock import ManualClock
 
 
@@ -68,21 +66,9 @@ def make_handle(
         clock=clock,
         client=MemoryClient(MemoryCluster(clock)) if client is None else client,
         events=RecordedEvents() if events is None else events,
-        spawn=_never_run,
+        spawn=drop_work,
         feature_gates=feature_gates,
     )
-    handle.nominator = Nominator(find=_find_nothing, pod_lister=objects.pods.get)
-    handle.activate = _ignore_pods
+    queue = NoQueue(objects)
+    handle.nominator, handle.activate = queue.nominator, queue.activate
     return handle
-
-
-def _find_nothing(key: str) -> PodInfo | None:
-    return None
-
-
-def _never_run(work: Coroutine[Any, Any, None]) -> None:
-    work.close()
-
-
-def _ignore_pods(pods: Iterable[Pod]) -> None:
-    pass

@@ -21,7 +21,7 @@ class PlainDecider(RunDecider):
     """Asks every plugin anew for each pod."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        Decider.__init__(self, *args, **options, reuses_answers=False)
+        Decider.__init__(self, *args, **{**options, "reuses_answers": False})
 
 
 def some_objects(rng: Dice) -> list[Any]:

@@ -71,7 +71,7 @@ CALLS = {
     "SchedulingBasic": (105, 110, 390),
     "SchedulingNodeAffinity": (105, 110, 390),
     "SchedulingSecrets": (110, 115, 390),
-    "MixedSchedulingBasePod": (120, 125, 405),
+    "MixedSchedulingBasePod": (120, 128, 405),
     "SchedulingDaemonset": (105, 110, 105),
     "TopologySpreading": (158, 172, 440),
     "PreferredTopologySpreading": (165, 180, 450),

@@ -11,7 +11,7 @@ The same section is timed on the clock and in CPU time; how calm the machine was
 
 import os
 import resource
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -25,23 +25,18 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.cache import Cache
 from kubestow.cache.objects import ClusterObjects
-from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock, SystemClock, thread_cpu_s
 from kubestow.cluster.resources import Subresource
-from kubestow.config.profile import ProfileConfig
-from kubestow.engine.decide import Decider
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.deciding import DecidingHalf, NoQueue
 from kubestow.engine.decision import Decision
 from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
-from kubestow.engine.profiles import build_profiles
 from kubestow.framework.attempt_timer import AttemptTimer
-from kubestow.framework.handle import Handle, NoEvents
 from kubestow.framework.metrics import RESERVE
 from kubestow.framework.plugin import PostFilterResult
 from kubestow.framework.profile import Profile
 from kubestow.framework.runner import run_reserve
 from kubestow.framework.status import Code, Status
-from kubestow.plugins.registry import REGISTRY
-from kubestow.queue.nominator import Nominator
 from kubestow.simulator.bench.machine import Calibration, ForeignLoad
 from kubestow.simulator.bench.measurement import Measurement
 from kubestow.simulator.bench.workloads import Cluster, Workload
@@ -80,31 +75,27 @@ class Bench:
         self._timer = AttemptTimer(clock.monotonic_s, budget_s=BUDGET_S, count_slow=_ignore_slow)
         self.cache = Cache()
         self.objects = ClusterObjects()
-        self.nominator = Nominator(find=self._find, pod_lister=self.objects.pods.get)
-        self._percentage = percentage
-        self._waiting: dict[str, PodInfo] = {}
+        self._queue = NoQueue(self.objects)
+        self.nominator = self._queue.nominator
+        self._config = SchedulerConfig(percentage_of_nodes_to_score=percentage)
         for node in cluster.nodes:
             self.cache.add_node(node)
         self.objects.put(*cluster.objects)
         for pod in cluster.running:
             self.objects.pods.put(pod)
             self.cache.add_pod(PodInfo(pod))
-        plugins = _Plugins(self.objects, self.nominator, clock)
-        self.snapshot = plugins.snapshot
-        self.profile = plugins.profile
-        self._metrics = plugins.metered(make_metrics)
-        self.decider = Decider(
-            self.snapshot,
-            self.nominator,
-            percentage_of_nodes_to_score=percentage,
-            timer=self._timer,
-        )
+        deciding = self._deciding(self.objects, timer=self._timer)
+        self.snapshot, self.decider = deciding.snapshot, deciding.decider
+        self.profile = deciding.profiles[DEFAULT_SCHEDULER_NAME]
+        # Plugins report to the same metrics, which are made for them.
+        self._metrics = make_metrics(deciding.profiles)
+        deciding.handles[DEFAULT_SCHEDULER_NAME].metrics = self._metrics
 
     def enqueue(self, pod: Pod) -> PodInfo:
         """Add a new pod, as the queue does."""
         info = PodInfo(pod)
         self.objects.pods.put(pod)
-        self._waiting[info.key] = info
+        self._queue.waiting[info.key] = info
         return info
 
     def cycle(self, pod: PodInfo) -> Decision:
@@ -126,16 +117,9 @@ class Bench:
 
     def decide_from_scratch(self, pod: PodInfo) -> Decision:
         """The decision of a scheduler that has just started, without any cached results."""
-        plugins = _Plugins(_copied(self.objects), self.nominator, self.clock)
-        plugins.snapshot.refresh(self.cache)
-        decider = Decider(
-            plugins.snapshot,
-            self.nominator,
-            percentage_of_nodes_to_score=self._percentage,
-            reuses_answers=False,
-        )
-        decider.next_start_index = self.decider.next_start_index
-        return decider.decide(plugins.profile, pod)
+        deciding = self._deciding(_copied(self.objects), reuses_answers=False)
+        deciding.decider.next_start_index = self.decider.next_start_index
+        return deciding.decide(deciding.profiles[DEFAULT_SCHEDULER_NAME], pod)
 
     def pre_bind(self, pod: PodInfo, decision: Decision) -> None:
         """Write what was reserved for a placed pod."""
@@ -160,33 +144,24 @@ class Bench:
         self.nominator.add(pod.pod)
         return pod
 
-    def _find(self, key: str) -> PodInfo | None:
-        return self._waiting.get(key)
-
-
-class _Plugins:
-    """The default profile with its caches, on a snapshot of its own."""
-
-    def __init__(self, objects: ClusterObjects, nominator: Nominator, clock: Clock) -> None:
-        self.snapshot = Snapshot()
-        self._handle = Handle(
-            profile_name=DEFAULT_SCHEDULER_NAME,
-            snapshot=self.snapshot,
+    def _deciding(
+        self,
+        objects: ClusterObjects,
+        *,
+        timer: AttemptTimer | None = None,
+        reuses_answers: bool = True,
+    ) -> DecidingHalf[NoQueue]:
+        """The default profile with caches of its own."""
+        return DecidingHalf(
+            config=self._config,
             objects=objects,
-            clock=clock,
-            client=_DirectWrites(clock, objects),
-            events=NoEvents(),
-            spawn=_never_run,
+            clock=self.clock,
+            client=_DirectWrites(self.clock, objects),
+            make_queue=lambda _: self._queue,
+            cache=self.cache,
+            timer=timer,
+            reuses_answers=reuses_answers,
         )
-        self._handle.nominator = nominator
-        self._handle.activate = _ignore
-        self._profiles = build_profiles([ProfileConfig()], REGISTRY, lambda _: self._handle)
-        self.profile: Profile = self._profiles[DEFAULT_SCHEDULER_NAME]
-
-    def metered(self, make_metrics: MetricsFactory) -> SchedulerMetrics:
-        """Metrics of these plugins, to which they report as well."""
-        self._handle.metrics = make_metrics(self._profiles)
-        return self._handle.metrics
 
 
 def _copied(objects: ClusterObjects) -> ClusterObjects:
@@ -367,13 +342,5 @@ def _finish(work: Coroutine[Any, Any, Status | None]) -> Status | None:
     raise AssertionError(f"{work} waits")
 
 
-def _never_run(work: Coroutine[Any, Any, None]) -> None:
-    work.close()
-
-
 def _ignore_slow(plugin: str, point: str) -> None:
     """The log has it."""
-
-
-def _ignore(pods: Iterable[Pod]) -> None:
-    """There is no queue to activate pods in."""

@@ -21,16 +21,14 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.cache import Cache
 from kubestow.cache.objects import ClusterObjects
-from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.cluster.resources import RESOURCE_CLAIMS
 from kubestow.config.profile import ProfileConfig
-from kubestow.engine.decide import Decider
-from kubestow.engine.profiles import Registry, build_profiles
-from kubestow.framework.handle import Handle, NoEvents
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.deciding import DecidingHalf, NoQueue, drop_work
+from kubestow.engine.profiles import Registry
 from kubestow.framework.profile import Profile
 from kubestow.plugins.registry import REGISTRY
-from kubestow.queue.nominator import Nominator
 from kubestow.simulator.conformance.recording import Json
 
 # Key in `objects` → store of ClusterObjects and kind; nodes and pods are handled on their own.
@@ -67,21 +65,27 @@ class World:
     ) -> None:
         self.objects = ClusterObjects()
         self.cache = Cache()
-        self.snapshot = Snapshot()
-        self.nominator = Nominator(find=self._find, pod_lister=self.objects.pods.get)
-        self.incoming: dict[str, PodInfo] = {}
+        queue = NoQueue(self.objects)
+        self.nominator, self.incoming = queue.nominator, queue.waiting
         self._spawned: list[Coroutine[Any, Any, None]] = []
         self._clock = clock
         # Receives the writes of plugins; the results of pods come from the recorded sequence.
         self._cluster = MemoryCluster(clock, admission=False)
-        self._client = MemoryClient(self._cluster)
         self._follows_claims = bool(scenario["objects"].get("deviceclasses"))
         self._load(scenario)
-        self.profiles = self._build_profiles(scenario, registry)
-        percentage = scenario.get("scheduler", {}).get("percentageOfNodesToScore", 100)
-        self.decider = Decider(
-            self.snapshot, self.nominator, percentage_of_nodes_to_score=percentage
+        deciding = DecidingHalf(
+            config=_config_of(scenario),
+            objects=self.objects,
+            clock=clock,
+            client=MemoryClient(self._cluster),
+            make_queue=lambda _: queue,
+            registry=registry,
+            cache=self.cache,
+            # Elsewhere the effect of spawned work, such as evictions, is part of the sequence.
+            spawn=self._spawned.append if self._follows_claims else drop_work,
         )
+        self.snapshot, self.profiles = deciding.snapshot, deciding.profiles
+        self.decider = deciding.decider
 
     @property
     def now(self) -> datetime:
@@ -187,38 +191,12 @@ class World:
     def _typed(self, kind: str, documents: Iterable[Json]) -> Iterable[ApiObject]:
         return [convert(KINDS[kind], document) for document in documents]
 
-    def _build_profiles(self, scenario: Json, registry: Registry) -> dict[str, Profile]:
-        configs = [
-            msgspec.convert(config, ProfileConfig)
-            for config in (scenario.get("config", {}), *scenario.get("otherProfiles", ()))
-        ]
-        return build_profiles(configs, registry, self._make_handle)
 
-    def _make_handle(self, profile_name: str) -> Handle:
-        handle = Handle(
-            profile_name=profile_name,
-            snapshot=self.snapshot,
-            objects=self.objects,
-            clock=self._clock,
-            client=self._client,
-            events=NoEvents(),
-            spawn=self._run_later if self._follows_claims else _never_run,
-        )
-        handle.nominator = self.nominator
-        handle.activate = _ignore_pods
-        return handle
-
-    def _run_later(self, work: Coroutine[Any, Any, None]) -> None:
-        self._spawned.append(work)
-
-    def _find(self, key: str) -> PodInfo | None:
-        return self.incoming.get(key)
-
-
-def _never_run(work: Coroutine[Any, Any, None]) -> None:
-    # The effect of spawned work (evicting victims) is part of the recorded sequence.
-    work.close()
-
-
-def _ignore_pods(pods: Iterable[Pod]) -> None:
-    """There is no queue to activate pods in."""
+def _config_of(scenario: Json) -> SchedulerConfig:
+    profiles = (scenario.get("config", {}), *scenario.get("otherProfiles", ()))
+    return SchedulerConfig(
+        percentage_of_nodes_to_score=scenario.get("scheduler", {}).get(
+            "percentageOfNodesToScore", 100
+        ),
+        profiles=tuple(msgspec.convert(profile, ProfileConfig) for profile in profiles),
+    )

@@ -8,20 +8,20 @@ import msgspec
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.cache import Cache
 from kubestow.cache.objects import ClusterObjects
-from kubestow.cache.snapshot import Snapshot
 from kubestow.config.profile import PluginConfig, PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.engine.decide import Decider
+from kubestow.engine.deciding import DecidingHalf, NoQueue
 from kubestow.engine.decision import Decision
-from kubestow.engine.profiles import Registry, build_profiles
-from kubestow.framework.handle import Handle
+from kubestow.engine.profiles import Registry
 from kubestow.framework.hints import build_hint_map
 from kubestow.framework.plugin import Plugin
 from kubestow.plugins.loading import load_plugins
 from kubestow.plugins.priority_sort import PrioritySort
-from kubestow.testing.handles import make_handle
+from kubestow.testing.clock import ManualClock
 
 
 class Loaded(NamedTuple):
@@ -60,18 +60,20 @@ class Side:
     """A scheduler's deciding half, on its own snapshot of a cluster that may change."""
 
     def __init__(self, loaded: Loaded, *, reuses_answers: bool) -> None:
-        self.snapshot = Snapshot()
         self.objects = ClusterObjects()
-
-        def handle_of(profile_name: str) -> Handle:
-            handle = make_handle(self.snapshot, objects=self.objects)
-            handle.nominator = _NoNominations()
-            return handle
-
-        profiles = build_profiles(loaded.config.profiles, loaded.registry, handle_of)
-        self.profile = next(iter(profiles.values()))
+        clock = ManualClock()
+        deciding = DecidingHalf(
+            config=loaded.config,
+            objects=self.objects,
+            clock=clock,
+            client=MemoryClient(MemoryCluster(clock)),
+            make_queue=lambda _: NoQueue(self.objects),
+            registry=loaded.registry,
+            reuses_answers=reuses_answers,
+        )
+        self.snapshot, self._decider = deciding.snapshot, deciding.decider
+        self.profile = next(iter(deciding.profiles.values()))
         self.plugin: Plugin = self.profile.plugins[loaded.name]
-        self._decider = Decider(self.snapshot, _NoNominations(), reuses_answers=reuses_answers)
 
     def decide(self, cache: Cache, pod: PodInfo) -> Decision:
         self.snapshot.refresh(cache)
@@ -85,15 +87,3 @@ class Side:
         """Bring snapshot and stores to the state of the cache, with these pods to be scheduled."""
         self.objects.put(*nodes, *pods)
         self.snapshot.refresh(cache)
-
-
-class _NoNominations:
-    def nominated_nodes(self) -> Sequence[str]:
-        return ()
-
-    def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]:
-        return ()
-
-    def add(self, pod: Pod, *, override: str | None = None) -> None: ...
-
-    def delete(self, pod: Pod) -> None: ...
