@@ -16,6 +16,7 @@ from kubestow.config.profile import PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision
 from kubestow.engine.factory import SchedulerFactory
+from kubestow.engine.scheduler import PodAttempt
 from kubestow.errors import ApiError
 from kubestow.framework.plugin import BindPlugin, Plugin, QueueSortPlugin
 from kubestow.framework.status import Status
@@ -138,7 +139,8 @@ class World:
         """One cycle for the next pod; its binding begins with the next turn of the loop."""
         queued_pod = self.queue.pop_nowait()
         assert queued_pod is not None, "no pod is ready to be tried"
-        return self.scheduler.schedule_one(queued_pod)
+        attempt = self.scheduler.schedule_one(queued_pod)
+        return attempt.decision if isinstance(attempt, PodAttempt) else None
 
     async def settle(self) -> None:
         """Run everything that can run without time passing."""

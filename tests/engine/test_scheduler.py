@@ -9,6 +9,7 @@ import pytest
 
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
+from kubestow.engine.scheduler import PodAttempt
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import Plugin
@@ -413,5 +414,27 @@ def test_a_pod_deleted_while_it_is_bound_is_forgotten_at_once(
         assert world.cache.statistics().pods == 0
         await world.settle()
         assert world.scheduler.tasks.is_idle
+
+    run(go())
+
+
+def test_an_attempt_has_no_effect_until_it_is_concluded(make_world: type[World], run: Run) -> None:
+    async def go() -> None:
+        world = make_world(nodes=[make_node("n1")])
+        pod = make_pod("p")
+        world.create(pod)
+        attempt = world.scheduler.begin(world.queue.pop_nowait())
+        assert isinstance(attempt, PodAttempt)
+        assert attempt.decision is None
+        attempt.decide()
+        assert attempt.decision is not None
+        assert attempt.decision.node_name == "n1"
+        assert not world.scheduler.cache.is_assumed(pod)
+        assert world.decisions == []
+        attempt.conclude()
+        assert world.scheduler.cache.is_assumed(pod)
+        assert [decision.node_name for decision in world.decisions] == ["n1"]
+        assert not attempt.has_victims
+        await world.settle()
 
     run(go())

@@ -14,7 +14,7 @@ from kubestow.api.pod_group import PodGroup
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cache.groups import GroupMembers
 from kubestow.cluster.resources import PODS
-from kubestow.engine.groups.collect import GroupAttempt
+from kubestow.engine.groups.collect import CollectedGroup
 from kubestow.engine.groups.condition import POD_GROUP_SCHEDULED
 from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.group_cycle import GroupCycle
@@ -125,7 +125,7 @@ class Gangs:
         return found.typed if found is not None and isinstance(found.typed, PodGroup) else None
 
 
-def waiting_groups(scheduler: Scheduler) -> list[GroupAttempt]:
+def waiting_groups(scheduler: Scheduler) -> list[CollectedGroup]:
     """The groups with members in the queue that are not held back by a gate."""
     queue, found = scheduler.queue, dict[GroupKey, list[QueuedPod]]()
     assert isinstance(queue, SchedulingQueue)
@@ -134,7 +134,7 @@ def waiting_groups(scheduler: Scheduler) -> list[GroupAttempt]:
         if key is not None and not queued_pod.is_gated and not is_terminating(queued_pod.pod):
             found.setdefault(key, []).append(queued_pod)
     return [
-        GroupAttempt(key, scheduler.profiles[members[0].scheduler_name], members)
+        CollectedGroup(key, scheduler.profiles[members[0].scheduler_name], members)
         for key, members in found.items()
     ]
 
@@ -153,15 +153,15 @@ def _held_back(scheduler: Scheduler) -> list[QueuedPod]:
     return found
 
 
-def _fits(scheduler: Scheduler, attempt: GroupAttempt) -> bool:
+def _fits(scheduler: Scheduler, collected: CollectedGroup) -> bool:
     groups, members = scheduler.groups, scheduler.cache.groups
     assert groups is not None
     assert members is not None
-    known = members.find(attempt.key)
+    known = members.find(collected.key)
     # Without idle members: Permit would make them active, and nothing may change here.
-    cycle = GroupCycle(attempt.key, {} if known is None else {attempt.key: known.copy()})
+    cycle = GroupCycle(collected.key, {} if known is None else {collected.key: known.copy()})
     cycle.runs_post_filter = False
-    return groups.run_algorithm(attempt, cycle).status is None
+    return groups.run_algorithm(collected, cycle).status is None
 
 
 def _shown_pods(pods: Iterable[Pod]) -> list[str]:

@@ -4,16 +4,16 @@
                                     │                   │
                                     └──── failure ◄─────┴── back to the queue, condition, event
 
-A scheduling cycle (`schedule_one`) is a plain function that never waits. Binding runs beside it. A
-cycle that calls extenders waits for them while the loop goes on, and one that takes long rests
-(`waiting_cycle`).
+An attempt, of a pod or of a group, decides and concludes. Its scheduling cycle (`decide`) is a
+plain function that never waits; binding runs beside it. A cycle that calls extenders waits for them
+while the loop goes on, and one that takes long rests (`waiting_cycle`): `_schedule` chooses.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 from kubestow.api.pod import Pod, is_terminating
 from kubestow.cache.cache import Cache
@@ -24,9 +24,7 @@ from kubestow.engine.decide import Decider
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision
 from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.failure import FailureHandler
-from kubestow.engine.groups.collect import GroupAttempt
-from kubestow.engine.groups.cycle import GroupScheduler
-from kubestow.engine.groups.outcome import GroupOutcome
+from kubestow.engine.groups.cycle import GroupAttempt, GroupScheduler
 from kubestow.engine.handlers import EventHandlers
 from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import SchedulerMetrics
@@ -51,14 +49,6 @@ CYCLES_PER_TURN_MAX: Final = 16
 TURN_S: Final = 0.01
 
 SCHEDULING_CYCLE: Final = "scheduling cycle"
-
-
-class SchedulingAttempt(NamedTuple):
-    profile: Profile
-    queued_pod: QueuedPod
-    meter: CycleMeter
-    earlier_s: float  # what it took before it was set aside
-    may_be_set_aside: bool
 
 
 @dataclass(kw_only=True, eq=False)
@@ -91,10 +81,9 @@ class Scheduler:
     groups: GroupScheduler | None = None  # None: members of groups are pods like others
     # How long scheduling pauses after a group that could not be placed; simulations need some.
     group_pause_s: float = 0.0
-    _pauses: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self._set_aside = SetAside(self._resume, self.tasks.spawn)
+        self.set_aside = SetAside(self._resume, self.tasks.spawn)
 
     async def run(self) -> None:
         """Schedule until the queue is closed."""
@@ -108,16 +97,7 @@ class Scheduler:
                 cycles, turn_started_s = 0, self.metrics.now_s()
             if self.cycles is not None and not self.cycles.are_idle.is_set():
                 await self._idle(self.cycles)
-            if self._may_wait(queued_pod):
-                has_victims = await self._schedule_waiting(queued_pod)
-            elif self.groups is None:
-                decision = self.schedule_one(queued_pod)
-                has_victims = decision is not None and decision.has_victims
-            else:
-                has_victims = self.schedule(queued_pod)
-            if self._pauses:
-                self._pauses = False
-                await asyncio.sleep(self.group_pause_s)
+            has_victims = await self._schedule(queued_pod)
             cycles += 1
             # After an eviction the watch comes first: the deletions of earlier victims decide
             # whether the next preemptor needs more.
@@ -142,77 +122,57 @@ class Scheduler:
             and extenders.is_interested(queued_pod.pod)
         )
 
-    def schedule(self, queued_pod: QueuedPod) -> bool:
-        """One scheduling cycle, of the pod or of its group; whether it evicts pods."""
-        groups = self.groups
-        if groups is not None and groups.is_member(queued_pod):
-            return self._schedule_group(groups, queued_pod)
-        decision = self.schedule_one(queued_pod)
-        return decision is not None and decision.has_victims
-
-    def schedule_one(self, queued_pod: QueuedPod, earlier_s: float = 0.0) -> Decision | None:
-        """The cycle of a single pod; None if it was skipped, or set aside for a while."""
-        attempt = self._begin(queued_pod, earlier_s)
-        if attempt is None:
-            return None
-        try:
-            decision = self._decide(attempt)
-        except SetAsideError as error:
-            self._set_aside.add(queued_pod, earlier_s, error)
-            return None
-        return self.conclude(attempt, decision)
-
-    async def _schedule_waiting(
-        self, queued_pod: QueuedPod, earlier_s: float = 0.0, *, may_be_set_aside: bool = True
+    async def _schedule(
+        self, queued_pod: QueuedPod, earlier_s: float = 0.0, *, in_turns: bool = False
     ) -> bool:
-        """The same; the loop goes on while the cycle waits for extenders or rests."""
-        groups = self.groups
-        if groups is not None and groups.is_member(queued_pod):
-            return await self._schedule_group_waiting(groups, queued_pod)
-        attempt = self._begin(queued_pod, earlier_s, may_be_set_aside=may_be_set_aside)
-        if attempt is None:
-            return False
-        if self.on_waiting_cycle is not None:
-            self.on_waiting_cycle(queued_pod)
-        assert self.cycles is not None
-        try:
+        """One attempt in the way that it needs; whether it evicts pods.
+
+        The loop goes on while a cycle waits for extenders or, `in_turns`, rests.
+        """
+        if not in_turns and not self._may_wait(queued_pod):
+            attempt = self.schedule_one(queued_pod, earlier_s)
+            if attempt is None:
+                return False
+        else:
+            attempt = self.begin(queued_pod, earlier_s, may_be_set_aside=not in_turns)
+            if attempt is None:
+                return False
+            if self.on_waiting_cycle is not None:
+                self.on_waiting_cycle(queued_pod)
+            assert self.cycles is not None
             with self.snapshot.held(self.cache):
-                decision = await self.cycles.run(lambda: self._decide(attempt))
-        except SetAsideError as error:
-            self._set_aside.add(queued_pod, earlier_s, error)
-            return False
-        return self.conclude(attempt, decision).has_victims
+                await self.cycles.run(attempt.decide)
+            attempt.conclude()
+        if attempt.is_unplaced_group and self.group_pause_s > 0:
+            await asyncio.sleep(self.group_pause_s)
+        return attempt.has_victims
 
-    def _schedule_group(self, groups: GroupScheduler, popped: QueuedPod) -> bool:
-        attempt = groups.collect(popped)
-        if attempt is None:
-            return False
-        started_s = self.metrics.now_s()
-        outcome = groups.decide(attempt)
-        return self._conclude_group(groups, attempt, outcome, started_s)
+    def schedule_one(self, queued_pod: QueuedPod, earlier_s: float = 0.0) -> "Attempt | None":
+        """One attempt without waiting; None if the pod was skipped."""
+        attempt = self.begin(queued_pod, earlier_s)
+        if attempt is not None:
+            attempt.decide()
+            attempt.conclude()
+        return attempt
 
-    async def _schedule_group_waiting(self, groups: GroupScheduler, popped: QueuedPod) -> bool:
-        attempt = groups.collect(popped)
-        if attempt is None:
-            return False
-        started_s = self.metrics.now_s()
-        if self.on_waiting_cycle is not None:
-            self.on_waiting_cycle(popped)
-        assert self.cycles is not None
-        with self.snapshot.held(self.cache):
-            outcome = await self.cycles.run(lambda: groups.decide(attempt))
-        return self._conclude_group(groups, attempt, outcome, started_s)
+    def begin(
+        self, queued_pod: QueuedPod, earlier_s: float = 0.0, *, may_be_set_aside: bool = True
+    ) -> "Attempt | None":
+        """The attempt of the pod or of its group, not decided yet; None if there is nothing to try.
 
-    def _conclude_group(
-        self,
-        groups: GroupScheduler,
-        attempt: GroupAttempt,
-        outcome: GroupOutcome,
-        started_s: float,
-    ) -> bool:
-        groups.conclude(attempt, outcome, started_s)
-        self._pauses = self.group_pause_s > 0 and outcome.status is not None
-        return outcome.is_waiting or outcome.has_victims
+        `earlier_s` is what it took before it was set aside.
+        """
+        groups = self.groups
+        if groups is not None and groups.is_member(queued_pod):
+            return groups.begin(queued_pod)
+        profile = self.profiles.get(queued_pod.scheduler_name)
+        if profile is None:
+            log.error('profile not found for scheduler name "%s"', queued_pod.scheduler_name)
+        if profile is None or self.skips(queued_pod.pod, profile):
+            self.queue.done(queued_pod.uid)
+            return None
+        meter = self.metrics.start_attempt(profile.name, keeps_timings=bool(self.listeners))
+        return PodAttempt(self, profile, queued_pod, meter, earlier_s, may_be_set_aside)
 
     async def _resume(self, queued_pod: QueuedPod, earlier_s: float, in_turns: bool) -> None:
         """Try again what was set aside; the pod has been in flight all the time."""
@@ -222,36 +182,8 @@ class Scheduler:
         known = self.objects.pods.get(metadata.namespace, metadata.name)
         if known is None or known.metadata.uid != metadata.uid or known.spec.node_name:
             self.queue.done(queued_pod.uid)
-        elif in_turns or self._may_wait(queued_pod):
-            await self._schedule_waiting(queued_pod, earlier_s, may_be_set_aside=not in_turns)
         else:
-            self.schedule_one(queued_pod, earlier_s)
-
-    def _begin(
-        self, queued_pod: QueuedPod, earlier_s: float = 0.0, *, may_be_set_aside: bool = True
-    ) -> "SchedulingAttempt | None":
-        profile = self.profiles.get(queued_pod.scheduler_name)
-        if profile is None:
-            log.error('profile not found for scheduler name "%s"', queued_pod.scheduler_name)
-        if profile is None or self.skips(queued_pod.pod, profile):
-            self.queue.done(queued_pod.uid)
-            return None
-        meter = self.metrics.start_attempt(profile.name, keeps_timings=bool(self.listeners))
-        return SchedulingAttempt(profile, queued_pod, meter, earlier_s, may_be_set_aside)
-
-    def conclude(self, attempt: "SchedulingAttempt", decision: Decision) -> Decision:
-        profile, queued_pod, meter, _, _ = attempt
-        meter.algorithm_ended()
-        self.metrics.decided(decision)
-        for listener in self.listeners:
-            listener(decision, queued_pod)
-        if self.history is not None:
-            self.history(decision, queued_pod)
-        if decision.status is not None:
-            self.failures.handle(queued_pod, decision.status, decision.nomination, meter)
-        else:
-            self.placer.place(profile, queued_pod, decision)
-        return decision
+            await self._schedule(queued_pod, earlier_s, in_turns=in_turns)
 
     def skips(self, pod: Pod, profile: Profile) -> bool:
         """Whether the pod is not to be tried: it is being deleted, or was placed already."""
@@ -269,25 +201,93 @@ class Scheduler:
         except CacheError:
             return False  # Spec 04 §3: a pod without UID is not skipped.
 
-    def _decide(self, attempt: "SchedulingAttempt") -> Decision:
-        profile, queued_pod, meter, earlier_s, may_be_set_aside = attempt
+
+class PodAttempt:
+    """The attempt of a single pod, which `begin` has begun; see `GroupAttempt` for that of a group.
+
+    `decide` is its cycle; `conclude` carries out what that came to. `decision` is None until it is
+    made, and if the attempt was set aside.
+    """
+
+    __slots__ = (
+        "_earlier_s",
+        "_may_be_set_aside",
+        "_meter",
+        "_profile",
+        "_scheduler",
+        "_set_aside",
+        "decision",
+        "queued_pod",
+    )
+
+    is_unplaced_group = False
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        profile: Profile,
+        queued_pod: QueuedPod,
+        meter: CycleMeter,
+        earlier_s: float,
+        may_be_set_aside: bool,
+    ) -> None:
+        self._scheduler = scheduler
+        self._profile = profile
+        self._meter = meter
+        self._earlier_s = earlier_s
+        self._may_be_set_aside = may_be_set_aside
+        self._set_aside: SetAsideError | None = None
+        self.queued_pod = queued_pod
+        self.decision: Decision | None = None
+
+    @property
+    def has_victims(self) -> bool:
+        return self.decision is not None and self.decision.has_victims
+
+    def decide(self) -> None:
+        scheduler = self._scheduler
         try:
-            self.snapshot.refresh(self.cache)
+            scheduler.snapshot.refresh(scheduler.cache)
         except CacheError as error:
-            decision = Decision(queued_pod.pod_info, profile.name, self.snapshot.names)
-            return decision.fail(Status.from_error(error), CLEAR_NOMINATION)
+            self._fail(Status.from_error(error))
+            return
         try:
-            return self.decider.decide(
-                profile,
-                queued_pod.pod_info,
-                meter,
-                earlier_s,
-                may_be_set_aside=may_be_set_aside,
+            self.decision = scheduler.decider.decide(
+                self._profile,
+                self.queued_pod.pod_info,
+                self._meter,
+                self._earlier_s,
+                may_be_set_aside=self._may_be_set_aside,
             )
-        except SetAsideError:
-            raise
+        except SetAsideError as error:
+            self._set_aside = error
         except BaseException as error:
             # Deciding changes nothing but what is derived from the snapshot. If the process ended
             # here, the same pod would end it again after every restart.
-            decision = Decision(queued_pod.pod_info, profile.name, self.snapshot.names)
-            return decision.fail(attempt_fault(error, SCHEDULING_CYCLE), CLEAR_NOMINATION)
+            self._fail(attempt_fault(error, SCHEDULING_CYCLE))
+
+    def _fail(self, status: Status) -> None:
+        names = self._scheduler.snapshot.names
+        decision = Decision(self.queued_pod.pod_info, self._profile.name, names)
+        self.decision = decision.fail(status, CLEAR_NOMINATION)
+
+    def conclude(self) -> None:
+        scheduler, queued_pod, decision = self._scheduler, self.queued_pod, self.decision
+        if decision is None:
+            assert self._set_aside is not None
+            scheduler.set_aside.add(queued_pod, self._earlier_s, self._set_aside)
+            return
+        meter = self._meter
+        meter.algorithm_ended()
+        scheduler.metrics.decided(decision)
+        for listener in scheduler.listeners:
+            listener(decision, queued_pod)
+        if scheduler.history is not None:
+            scheduler.history(decision, queued_pod)
+        if decision.status is not None:
+            scheduler.failures.handle(queued_pod, decision.status, decision.nomination, meter)
+        else:
+            scheduler.placer.place(self._profile, queued_pod, decision)
+
+
+Attempt = PodAttempt | GroupAttempt

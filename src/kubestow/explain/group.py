@@ -9,7 +9,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.cache.groups import GroupMembers
 from kubestow.engine.decision import Decision
 from kubestow.engine.frozen_decision import FrozenDecision
-from kubestow.engine.groups.collect import GroupAttempt, different_names_text
+from kubestow.engine.groups.collect import CollectedGroup, different_names_text
 from kubestow.engine.groups.cycle import GroupScheduler
 from kubestow.engine.groups.outcome import GroupOutcome, MemberOutcome
 from kubestow.engine.groups.submit import sent_back
@@ -55,7 +55,7 @@ def explain_group(
     cluster.scheduler.decider.next_start_index = cluster.start_index
     cluster.listeners.append(keep)
     try:
-        outcome = _outcome(scheduler, GroupAttempt(key, profile, queued_pods))
+        outcome = _outcome(scheduler, CollectedGroup(key, profile, queued_pods))
     finally:
         cluster.listeners.remove(keep)
         for each in tried:
@@ -92,13 +92,13 @@ def _in_order(pod: Pod, pods: list[Pod]) -> list[Pod]:
     return sorted(first, key=lambda each: -(each.spec.priority or 0))
 
 
-def _outcome(scheduler: GroupScheduler, attempt: GroupAttempt) -> GroupOutcome:
-    names = [queued_pod.scheduler_name for queued_pod in attempt.queued_pods]
+def _outcome(scheduler: GroupScheduler, collected: CollectedGroup) -> GroupOutcome:
+    names = [queued_pod.scheduler_name for queued_pod in collected.queued_pods]
     other = next((name for name in names if name != names[0]), None)
     if other is not None:
         error = PluginError(different_names_text(other, names[0]))
         return GroupOutcome((), Status.from_error(error))
-    return scheduler.decide(attempt)
+    return scheduler.decide(collected)
 
 
 def _shown(

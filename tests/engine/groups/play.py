@@ -151,7 +151,7 @@ class Play:
             queued_pod = self.world.queue.pop_nowait()
             assert queued_pod is not None, "no pod is ready to be tried"
             with self.world.cycle():
-                self.world.scheduler.schedule(queued_pod)
+                self.world.scheduler.schedule_one(queued_pod)
             await self._serve()
             return {"popped": queued_pod.pod_info.name, **self.world.take()}
 

@@ -93,7 +93,7 @@ def test_a_trial_is_undone_and_can_be_repeated(seed: int) -> None:
         assert groups is not None
         popped = play.world.queue.pop_nowait()
         assert popped is not None
-        attempt = groups.collect(popped)
+        attempt = groups.collector.collect(popped)
         assert attempt is not None
         scheduler.snapshot.refresh(scheduler.cache)
         cycle = groups.new_cycle(attempt)
@@ -175,7 +175,7 @@ def test_a_trial_leaves_what_plugins_keep(seed: int, monkeypatch: pytest.MonkeyP
         assert groups is not None
         popped = play.world.queue.pop_nowait()
         assert popped is not None
-        attempt = groups.collect(popped)
+        attempt = groups.collector.collect(popped)
         assert attempt is not None
         scheduler.snapshot.refresh(scheduler.cache)
         before = contents(scheduler.snapshot), kept_by_plugins(scheduler)

@@ -36,7 +36,7 @@ def test_e19_an_error_ends_the_trial_and_fails_all(make_world: Any, run: Run) ->
         world = make_world(fails_for("p2"), nodes=[make_node("n1", cpu="4")], gates=gates)
         for name in ("p1", "p2", "p3"):
             world.create(make_pod(name, cpu="1", group="g"))
-        world.scheduler.schedule(world.queue.pop_nowait())
+        world.scheduler.schedule_one(world.queue.pop_nowait())
         await world.settle()
         own = 'running "F" filter plugin: boom'
         assert {event.regarding.metadata.name: event.note for event in world.events.events} == {
@@ -66,7 +66,7 @@ def test_e36_an_error_ends_the_search_for_a_placement(make_world: Any, run: Run)
         )
         for name in ("p1", "p2"):
             world.create(make_pod(name, cpu="1", group="g"))
-        world.scheduler.schedule(world.queue.pop_nowait())
+        world.scheduler.schedule_one(world.queue.pop_nowait())
         await world.settle()
         assert len(world.decisions) == 2
         assert PREFIX in " ".join(world.notes)

@@ -163,7 +163,7 @@ def test_a_trial_leaves_nothing_behind(seed: int, is_own: bool) -> None:
         assert groups is not None
         popped = play.world.queue.pop_nowait()
         assert popped is not None
-        attempt = groups.collect(popped)
+        attempt = groups.collector.collect(popped)
         assert attempt is not None
         scheduler.snapshot.refresh(scheduler.cache)
         cycle = groups.new_cycle(attempt)
@@ -189,7 +189,7 @@ def changed_parts(play: Play) -> set[str]:
     assert groups is not None
     popped = play.world.queue.pop_nowait()
     assert popped is not None
-    attempt = groups.collect(popped)
+    attempt = groups.collector.collect(popped)
     assert attempt is not None
     scheduler.snapshot.refresh(scheduler.cache)
     before, changed = state(play), set[str]()

@@ -228,7 +228,7 @@ def test_e9_a_member_whose_group_is_gone_is_dropped() -> None:
         play.delete("pods", "p1")
         play.world.take()
         with play.world.cycle():
-            play.world.scheduler.schedule(queued_pod)
+            play.world.scheduler.schedule_one(queued_pod)
         assert "events" not in play.world.take()
         assert "inFlight" not in play.state
 

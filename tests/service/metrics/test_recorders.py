@@ -83,7 +83,7 @@ class World:
         for pod in pods:
             self.create(pod)
         while (queued_pod := self.scheduler.queue.pop_nowait()) is not None:
-            self.scheduler.schedule(queued_pod)
+            self.scheduler.schedule_one(queued_pod)
         await asyncio.sleep(1)
 
     def value(self, name: str, *labels: str) -> float:

@@ -17,7 +17,7 @@ from kubestow.queue import QueuedPod
 log = logging.getLogger(__name__)
 
 
-class GroupAttempt(NamedTuple):
+class CollectedGroup(NamedTuple):
     """The members that are tried together, in the order in which they are tried."""
 
     key: GroupKey
@@ -50,7 +50,7 @@ class Collector:
         self._failures = failures
         self._skips = skips
 
-    def collect(self, popped: QueuedPod) -> GroupAttempt | None:
+    def collect(self, popped: QueuedPod) -> CollectedGroup | None:
         """The group of a member that was popped; None if there is nothing to try."""
         key = self._groups.key_of(popped.pod)
         assert key is not None, popped
@@ -66,7 +66,7 @@ class Collector:
         uids = [queued_pod.uid for queued_pod in tried]
         for pod_set in self._groups.pod_sets(key):
             self._groups.start_trying(pod_set, uids)
-        return GroupAttempt(key, profile, tried) if tried else None
+        return CollectedGroup(key, profile, tried) if tried else None
 
     def siblings(self, popped: QueuedPod, key: GroupKey) -> list[QueuedPod] | None:
         """All members that can be tried now; None if the group is not known."""

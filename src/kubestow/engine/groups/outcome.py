@@ -51,6 +51,11 @@ class GroupOutcome(NamedTuple):
     def has_victims(self) -> bool:
         return any(member.decision.has_victims for member in self.members)
 
+    @property
+    def placed_count(self) -> int:
+        """How many members are placed now: none if the group cannot be."""
+        return 0 if self.status is not None else sum(bool(each.node_name) for each in self.members)
+
     def nominated_as(self, other: "GroupOutcome") -> "GroupOutcome":
         """The same, each member nominated to the node on which the other trial placed it."""
         node_names = {member.queued_pod.uid: member.node_name for member in other.members}

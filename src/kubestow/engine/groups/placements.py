@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from kubestow.cache.snapshot import Snapshot
-from kubestow.engine.groups.collect import GroupAttempt
+from kubestow.engine.groups.collect import CollectedGroup
 from kubestow.engine.groups.outcome import GroupOutcome
 from kubestow.engine.groups.trial import GroupTrials
 from kubestow.engine.metrics import SchedulerMetrics
@@ -25,9 +25,9 @@ class PlacementTrials:
     def node_names(self) -> Sequence[str]:
         return self._snapshot.names
 
-    def run(self, attempt: GroupAttempt, cycle: GroupCycle) -> GroupOutcome:
+    def run(self, collected: CollectedGroup, cycle: GroupCycle) -> GroupOutcome:
         """The result on the best placement; if none fits, that on the first one tried."""
-        placements = self.generate(attempt, cycle)
+        placements = self.generate(collected, cycle)
         if isinstance(placements, Status):
             return GroupOutcome((), placements)
         outcomes: list[GroupOutcome] = []
@@ -35,25 +35,25 @@ class PlacementTrials:
             is_next_tier = placement.tier > placements[len(outcomes) - 1].tier
             if outcomes and is_next_tier and any(map(_is_possible, outcomes)):
                 break
-            outcome = self.try_placement(attempt, cycle, placement)
+            outcome = self.try_placement(collected, cycle, placement)
             if outcome.status is not None and outcome.status.code == Code.ERROR:
                 return outcome
             outcomes.append(outcome)
-        return self.choose(attempt, cycle, placements[: len(outcomes)], outcomes)
+        return self.choose(collected, cycle, placements[: len(outcomes)], outcomes)
 
     def generate(
-        self, attempt: GroupAttempt, cycle: GroupCycle
+        self, collected: CollectedGroup, cycle: GroupCycle
     ) -> Sequence[GroupPlacement] | Status:
         """The placements to try, or why there is none."""
         parent = GroupPlacement("", np.arange(len(self._snapshot)))
-        meter = self._metrics.start_group_point(attempt.profile.name)
-        placements = generate_placements(attempt.profile, cycle, parent, meter.plugin_ended)
+        meter = self._metrics.start_group_point(collected.profile.name)
+        placements = generate_placements(collected.profile, cycle, parent, meter.plugin_ended)
         meter.generated(placements if isinstance(placements, Status) else None)
         return placements
 
     def choose(
         self,
-        attempt: GroupAttempt,
+        collected: CollectedGroup,
         cycle: GroupCycle,
         placements: Sequence[GroupPlacement],
         outcomes: Sequence[GroupOutcome],
@@ -69,19 +69,19 @@ class PlacementTrials:
             return possible[0][1]
         candidates = [_assignments(*pair) for pair in possible]
         try:
-            totals = self.score(attempt, cycle, candidates)
+            totals = self.score(collected, cycle, candidates)
         except PluginError as error:
             return GroupOutcome((), Status.from_error(error))
         # Upstream breaks ties at random; here the first wins, so that runs can be repeated.
         return possible[totals.total.index(max(totals.total))][1]
 
     def score(
-        self, attempt: GroupAttempt, cycle: GroupCycle, candidates: Sequence[Assignments]
+        self, collected: CollectedGroup, cycle: GroupCycle, candidates: Sequence[Assignments]
     ) -> PlacementTotals:
         """The totals of the placements on which the group fits."""
-        meter = self._metrics.start_group_point(attempt.profile.name)
+        meter = self._metrics.start_group_point(collected.profile.name)
         try:
-            totals = score_placements(attempt.profile, cycle, candidates, meter.plugin_ended)
+            totals = score_placements(collected.profile, cycle, candidates, meter.plugin_ended)
         except PluginError as error:
             meter.scored(Status.from_error(error))
             raise
@@ -89,13 +89,13 @@ class PlacementTrials:
         return totals
 
     def try_placement(
-        self, attempt: GroupAttempt, cycle: GroupCycle, placement: GroupPlacement
+        self, collected: CollectedGroup, cycle: GroupCycle, placement: GroupPlacement
     ) -> GroupOutcome:
         # Spec 11 §8.2: as many nodes as there are is no restriction.
         is_all = len(placement.rows) == len(self._snapshot)
         cycle.placement = None if is_all else placement
         try:
-            return self._trials.run(attempt, cycle)
+            return self._trials.run(collected, cycle)
         finally:
             cycle.placement = None
 

@@ -7,7 +7,7 @@ from kubestow.api.pod import Pod
 from kubestow.cache.groups import Groups
 from kubestow.engine.decision import CLEAR_NOMINATION, FitError, GroupMisfitError, Nomination
 from kubestow.engine.failure import FailureHandler
-from kubestow.engine.groups.collect import GroupAttempt
+from kubestow.engine.groups.collect import CollectedGroup
 from kubestow.engine.groups.outcome import GROUP_UNSCHEDULABLE, GroupOutcome, MemberOutcome
 from kubestow.engine.placing import Placer
 from kubestow.errors import PluginError
@@ -31,12 +31,12 @@ class Submitter:
         self._placer = placer
         self._failures = failures
 
-    def submit(self, attempt: GroupAttempt, outcome: GroupOutcome) -> None:
+    def submit(self, collected: CollectedGroup, outcome: GroupOutcome) -> None:
         """Place the members or send them back, in their order."""
         tried = len(outcome.members)
         for member in outcome.members:
-            self._submit(attempt.profile, outcome, member)
-        for queued_pod in attempt.queued_pods[tried:]:
+            self._submit(collected.profile, outcome, member)
+        for queued_pod in collected.queued_pods[tried:]:
             self._submit_untried(outcome, queued_pod)
         if outcome.status is None and self._groups.options.waits_for_events:
             # The trial was for the group. What is left of it is tried for its own sake, once.

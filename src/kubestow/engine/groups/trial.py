@@ -13,7 +13,7 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.cache.trial import SnapshotTrial
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision
-from kubestow.engine.groups.collect import GroupAttempt
+from kubestow.engine.groups.collect import CollectedGroup
 from kubestow.engine.groups.outcome import (
     GROUP_UNSCHEDULABLE,
     WAITING_FOR_PREEMPTION,
@@ -63,24 +63,24 @@ class GroupTrials:
         self._listeners = listeners
         self._history = history
 
-    def run(self, attempt: GroupAttempt, cycle: GroupCycle) -> GroupOutcome:
+    def run(self, collected: CollectedGroup, cycle: GroupCycle) -> GroupOutcome:
         """Try all members on the nodes that the cycle allows."""
         trial = SnapshotTrial(self._snapshot)
         kept: list[MemberOutcome] = []
         cycle.is_surplus = False
         self._decider.group_cycle = cycle
         try:
-            return self._try_all(attempt, cycle, trial, kept)
+            return self._try_all(collected, cycle, trial, kept)
         finally:
             self._decider.group_cycle = None
             for member in reversed(kept):
                 assert member.assumed is not None, member
-                self._give_back(attempt.profile, cycle, member.decision, member.assumed)
+                self._give_back(collected.profile, cycle, member.decision, member.assumed)
             trial.undo()
 
     def _try_all(
         self,
-        attempt: GroupAttempt,
+        collected: CollectedGroup,
         cycle: GroupCycle,
         trial: SnapshotTrial,
         kept: list[MemberOutcome],
@@ -90,10 +90,10 @@ class GroupTrials:
         is_waiting = needs_preemption = False
         # The last member, if it did not fit and so changed nothing.
         misfit: MemberOutcome | None = None
-        for queued_pod in attempt.queued_pods:
-            member = self.repeat(attempt.profile, queued_pod, misfit, cycle)
+        for queued_pod in collected.queued_pods:
+            member = self.repeat(collected.profile, queued_pod, misfit, cycle)
             if member is None:
-                member = self.try_member(attempt.profile, queued_pod, cycle, trial)
+                member = self.try_member(collected.profile, queued_pod, cycle, trial)
             members.append(member)
             if member.assumed is None:
                 assert member.status is not None, member

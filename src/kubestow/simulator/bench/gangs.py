@@ -1,8 +1,8 @@
 """What gangs cost: one that fits, and many that wait without fitting, beside pods that do.
 
-The scheduler is that of a simulation, and its cycles are run one by one. Timed, in CPU time, is a
-whole cycle: members are taken from the queue (`collect`), placed on the snapshot (`decide`), and
-placed or sent back with their events (`conclude`). Not timed: writes to the API.
+The scheduler is that of a simulation, and its attempts are made one by one. Timed, in CPU time: the
+members are taken from the queue (`collect`), placed on the snapshot (`decide`), and placed or sent
+back with their events (`conclude`). Not timed: writes to the API.
 """
 
 import asyncio
@@ -13,19 +13,12 @@ import msgspec
 from kubestow import collector
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
-from kubestow.api.pod_info import PodInfo
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.clock import thread_cpu_s
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.engine.decide import Decider
-from kubestow.engine.decision import Decision
-from kubestow.engine.factory import SchedulerFactory
-from kubestow.engine.groups.collect import GroupAttempt
-from kubestow.engine.groups.cycle import GroupScheduler
-from kubestow.engine.groups.outcome import GroupOutcome
-from kubestow.framework.metrics import NO_METER, CycleMeter
-from kubestow.framework.profile import Profile
+from kubestow.engine.groups.cycle import GroupAttempt
+from kubestow.engine.scheduler import Scheduler
 from kubestow.queue import QueuedPod
 from kubestow.queue.queue import SchedulingQueue
 from kubestow.simulator.embedded import EmbeddedCluster
@@ -48,7 +41,7 @@ class GangCase(NamedTuple):
 
 
 class GangTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """CPU milliseconds of one round: a cycle for each gang, or each pod."""
+    """CPU milliseconds of one round: an attempt for each gang, or each pod."""
 
     case: str
     nodes: int
@@ -76,16 +69,12 @@ def measure_gangs(case: GangCase, *, nodes: int = 5000) -> GangTimes:
 class GangBench:
     """A scheduler whose cycles are run by the caller. Use it within a virtual-time loop."""
 
-    def __init__(
-        self, case: GangCase, nodes: int, factory: type[SchedulerFactory] = SchedulerFactory
-    ) -> None:
+    def __init__(self, case: GangCase, nodes: int) -> None:
         clock = VirtualClock(asyncio.get_running_loop())
         store = MemoryCluster(clock, gates=GATES)
         load_cluster(store, [*_nodes(nodes), *_gangs(case)])
         self._case = case
-        self._cluster = EmbeddedCluster(
-            store, SchedulerConfig(), clock, gates=GATES, factory=factory
-        )
+        self._cluster = EmbeddedCluster(store, SchedulerConfig(), clock, gates=GATES)
         self.scheduler = self._cluster.scheduler
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -109,16 +98,18 @@ class GangBench:
         """Let all writes and their events be handled; short enough to end no backoff."""
         await asyncio.sleep(0.01)
 
-    def run_round(self) -> None:
-        """One cycle for each gang, or each pod."""
+    def run_round(self) -> "_Round":
+        """One attempt for each gang, or each pod."""
         tried: list[Pod] = []
+        times = _Round()
         for _ in range(self._case.gangs):
             queued_pod = self._pop()
             tried.append(queued_pod.pod)
-            self.scheduler.schedule(queued_pod)
+            times.schedule(self.scheduler, queued_pod)
         if not self._case.gang_size:
             # Members come back by themselves, other pods only after an event.
             self.scheduler.queue.activate(tried)
+        return times
 
     def _pop(self) -> QueuedPod:
         queue = self.scheduler.queue
@@ -128,89 +119,46 @@ class GangBench:
         return queued_pod
 
 
-class _TimedGroups(GroupScheduler):
-    """Adds up the CPU time of each part of a cycle."""
+class _Round:
+    """CPU time of each part of the attempts of a round."""
 
-    collect_s = decide_s = conclude_s = 0.0
-    placed_count = 0
-
-    def restart(self) -> None:
+    def __init__(self) -> None:
         self.collect_s = self.decide_s = self.conclude_s = 0.0
         self.placed_count = 0
 
-    def collect(self, popped: QueuedPod) -> GroupAttempt | None:
-        started_s = thread_cpu_s()
-        attempt = super().collect(popped)
-        self.collect_s += thread_cpu_s() - started_s
-        return attempt
-
-    def decide(self, attempt: GroupAttempt) -> GroupOutcome:
-        started_s = thread_cpu_s()
-        outcome = super().decide(attempt)
-        self.decide_s += thread_cpu_s() - started_s
-        if outcome.status is None:
-            self.placed_count += sum(bool(member.node_name) for member in outcome.members)
-        return outcome
-
-    def conclude(self, attempt: GroupAttempt, outcome: GroupOutcome, started_s: float) -> None:
-        cpu_started_s = thread_cpu_s()
-        super().conclude(attempt, outcome, started_s)
-        self.conclude_s += thread_cpu_s() - cpu_started_s
-
-
-class _TimedDecider(Decider):
-    """The same for pods without a group, whose cycle has no other part of this kind."""
-
-    decide_s = 0.0
-
-    def decide(
-        self,
-        profile: Profile,
-        pod: PodInfo,
-        meter: CycleMeter = NO_METER,
-        earlier_s: float = 0.0,
-        *,
-        may_be_set_aside: bool = True,
-    ) -> Decision:
-        started_s = thread_cpu_s()
-        decision = super().decide(profile, pod, meter, earlier_s, may_be_set_aside=may_be_set_aside)
-        self.decide_s += thread_cpu_s() - started_s
-        return decision
-
-
-class _TimedFactory(SchedulerFactory):
-    groups_type = _TimedGroups
-
-
-class _TimedPodFactory(_TimedFactory):
-    decider_type = _TimedDecider
+    def schedule(self, scheduler: Scheduler, queued_pod: QueuedPod) -> None:
+        began_s = thread_cpu_s()
+        attempt = scheduler.begin(queued_pod)
+        assert attempt is not None, queued_pod
+        collected_s = thread_cpu_s()
+        attempt.decide()
+        decided_s = thread_cpu_s()
+        attempt.conclude()
+        self.conclude_s += thread_cpu_s() - decided_s
+        self.decide_s += decided_s - collected_s
+        self.collect_s += collected_s - began_s
+        if isinstance(attempt, GroupAttempt) and attempt.outcome is not None:
+            self.placed_count += attempt.outcome.placed_count
 
 
 async def _measure(case: GangCase, nodes: int) -> GangTimes:
-    factory = _TimedFactory if case.gang_size else _TimedPodFactory
-    async with GangBench(case, nodes, factory) as bench:
-        groups, decider = bench.scheduler.groups, bench.scheduler.decider
-        assert isinstance(groups, _TimedGroups)
+    async with GangBench(case, nodes) as bench:
         for _ in range(case.rounds_before):
             bench.run_round()
             await bench.settle()
-        groups.restart()
-        before_s = decider.decide_s if isinstance(decider, _TimedDecider) else 0.0
         with collector.settled():
             started_s = thread_cpu_s()
-            bench.run_round()
+            times = bench.run_round()
             total_s = thread_cpu_s() - started_s
-        if isinstance(decider, _TimedDecider):
-            groups.decide_s = decider.decide_s - before_s
         return GangTimes(
             case=case.name,
             nodes=nodes,
             cycles=case.gangs,
             members=case.gangs * max(case.gang_size, 1),
-            placed=groups.placed_count,
-            collect_ms=_ms(groups.collect_s),
-            decide_ms=_ms(groups.decide_s),
-            conclude_ms=_ms(groups.conclude_s),
+            placed=times.placed_count,
+            collect_ms=_ms(times.collect_s),
+            decide_ms=_ms(times.decide_s),
+            conclude_ms=_ms(times.conclude_s),
             total_ms=_ms(total_s),
         )
 

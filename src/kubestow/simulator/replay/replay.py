@@ -27,10 +27,12 @@ from kubestow.cluster.informer import Informer
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision, Nomination
+from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.engine.profiles import Registry
+from kubestow.engine.scheduler import Attempt, PodAttempt
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.errors import CacheCorruptedError, InputError
 from kubestow.framework.handle import NoEvents
@@ -54,7 +56,6 @@ from kubestow.recording.format import (
 from kubestow.recording.recorder import attempt_of
 from kubestow.simulator.paced_time import PacedLoop
 from kubestow.simulator.replay.client import ReplayClient, RequestKey, key_of
-from kubestow.simulator.replay.following import EarlyDecision, FollowingFactory, FollowingScheduler
 from kubestow.simulator.replay.posts import RecordedPosts, replay_posts
 from kubestow.simulator.replay.report import (
     ReplayDifference,
@@ -97,6 +98,13 @@ class _Decided(NamedTuple):
     freeze: Callable[[], FrozenDecision | None]
 
 
+class _Waiting(NamedTuple):
+    """An attempt that is decided, and waits until it is concluded."""
+
+    queued_pod: QueuedPod
+    attempt: Attempt
+
+
 class ReplayedEvent(NamedTuple):
     """An event for an informer."""
 
@@ -130,7 +138,7 @@ class Replay:
         self._recorded: RecordedAttempt | None = None
         self._views = views or AttemptViews()
         # A cycle that waited for extenders, from its beginning to its end.
-        self._waiting: EarlyDecision | None = None
+        self._waiting: _Waiting | None = None
         # Members of a group that were decided on, in this order, and not compared yet.
         self._members: deque[_Decided] = deque()
         objects = ClusterObjects()
@@ -138,7 +146,7 @@ class Replay:
         # The scheduler's own list: what is added is called with the next decision.
         self.listeners: list[DecisionListener] = [self._decided]
         rng = _generator(header)
-        scheduler = FollowingFactory(
+        self.scheduler = scheduler = SchedulerFactory(
             config=config,
             client=self.client,
             objects=objects,
@@ -152,9 +160,6 @@ class Replay:
             listeners=self.listeners,
             metrics=metrics,
         ).build()
-        assert isinstance(scheduler, FollowingScheduler)
-        self.scheduler = scheduler
-        scheduler.follow = self._follow
         if scheduler.extenders is not None:
             replay_posts(scheduler.extenders, RecordedPosts(answers.posts))
         scheduler.decider.next_start_index = header.start_index
@@ -263,7 +268,10 @@ class Replay:
         else:
             queued_pod = self._pop(began)
         if queued_pod is not None:
-            self._waiting = self.scheduler.decide_early(queued_pod)
+            attempt = self.scheduler.begin(queued_pod)
+            if attempt is not None:
+                attempt.decide()
+                self._waiting = _Waiting(queued_pod, attempt)
 
     def _conclude_waiting(self, uid: str) -> bool:
         """Carry out what a cycle of this pod came to that waited; False if there is none."""
@@ -271,8 +279,14 @@ class Replay:
         if waiting is None or waiting.queued_pod.uid != uid:
             return False
         self._waiting = None
-        waiting.conclude()
+        self._conclude(waiting.attempt)
         return True
+
+    def _conclude(self, attempt: Attempt) -> None:
+        """Carry out what was recorded of a pod, and what was decided on a group."""
+        if isinstance(attempt, PodAttempt) and attempt.decision is not None:
+            attempt.decision = self._follow(attempt.decision)
+        attempt.conclude()
 
     def _try(self, recorded: RecordedAttempt) -> None:
         self.report.attempts += 1
@@ -294,7 +308,10 @@ class Replay:
             self._note(recorded, (NOT_WAITING,), text="the pod was not waiting")
             self._recorded = None
             return
-        self.scheduler.schedule(queued_pod)
+        attempt = self.scheduler.begin(queued_pod)
+        if attempt is not None:
+            attempt.decide()
+            self._conclude(attempt)
         if self._members:
             self._compare(recorded, self._members.popleft())
         elif self._is_unused():

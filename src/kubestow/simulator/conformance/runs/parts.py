@@ -18,7 +18,7 @@ from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision, Nomination
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.failure import FailureHandler
-from kubestow.engine.groups.collect import Collector, GroupAttempt
+from kubestow.engine.groups.collect import CollectedGroup, Collector
 from kubestow.engine.groups.condition import ConditionWriter
 from kubestow.engine.groups.cycle import GroupScheduler
 from kubestow.engine.groups.outcome import GroupOutcome, MemberOutcome
@@ -167,26 +167,26 @@ class RunPlacementTrials(PlacementTrials):
     hooks: Hooks
 
     def generate(
-        self, attempt: GroupAttempt, cycle: GroupCycle
+        self, collected: CollectedGroup, cycle: GroupCycle
     ) -> Sequence[GroupPlacement] | Status:
-        placements = super().generate(attempt, cycle)
+        placements = super().generate(collected, cycle)
         if cycle.runs_post_filter:
             self.hooks.observed.add_placements(placements, self.node_names)
         return placements
 
     def try_placement(
-        self, attempt: GroupAttempt, cycle: GroupCycle, placement: GroupPlacement
+        self, collected: CollectedGroup, cycle: GroupCycle, placement: GroupPlacement
     ) -> GroupOutcome:
         self.hooks.observed.placement = placement.name
         try:
-            return super().try_placement(attempt, cycle, placement)
+            return super().try_placement(collected, cycle, placement)
         finally:
             self.hooks.observed.placement = None
 
     def score(
-        self, attempt: GroupAttempt, cycle: GroupCycle, candidates: Sequence[Assignments]
+        self, collected: CollectedGroup, cycle: GroupCycle, candidates: Sequence[Assignments]
     ) -> PlacementTotals:
-        totals = super().score(attempt, cycle, candidates)
+        totals = super().score(collected, cycle, candidates)
         if cycle.runs_post_filter:
             self.hooks.observed.add_scores(candidates, totals)
         return totals

@@ -155,7 +155,7 @@ class _Replay:
             return None
         will_interrupt = queued_pod.key in world.during
         with world.cycle():
-            world.scheduler.schedule(queued_pod)
+            world.scheduler.schedule_one(queued_pod)
         await self._serve_all()
         got: Json = {"popped": queued_pod.key, "from": source, **world.take()}
         if will_interrupt and queued_pod.key not in world.during:
