@@ -207,7 +207,7 @@ class Measurer:
         return self._line(arguments, Comparison)
 
     def simulated(self, name: str, variant: Variant, nodes: int, pods: int) -> Throughput:
-        return self._line([*_selected(name, variant, nodes, pods), "--simulate"], Throughput)
+        return self._line(["simulate", *_selected(name, variant, nodes, pods)], Throughput)
 
     def _line(self, options: Sequence[str], form: type[LineType]) -> LineType:
         arguments = ["bench", *options, "--repeat", str(self._repeat)]

@@ -12,6 +12,7 @@ import pytest
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cluster.resources import default_resources
 from kubestow.service.cli import main
+from kubestow.service.completion.table import read_table
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs" / "scripts"))
@@ -52,8 +53,11 @@ KUBESTOW = [
 
 def accepts(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> bool:
     """Whether the command line takes these options; `--help` keeps it from doing its work."""
-    command, *options = arguments
-    monkeypatch.setattr(sys, "argv", ["kubestow", command, "--help", *options])
+    command, following = (*arguments, "")[:2]
+    known = read_table()["commands"]
+    position = 2 if command in known and following in known[command].get("commands", {}) else 1
+    line = [*arguments[:position], "--help", *arguments[position:]]
+    monkeypatch.setattr(sys, "argv", ["kubestow", *line])
     with pytest.raises(SystemExit) as raised:
         main()
     return not raised.value.code
@@ -66,9 +70,11 @@ def test_the_command_line_accepts_what_pages_show(
     assert accepts(monkeypatch, arguments_of(command)), page
 
 
-@pytest.mark.parametrize("command", ["run", "simulate", "demo", "conformance", "bench"])
+@pytest.mark.parametrize(
+    "command", ["run", "simulate", "demo", "conformance", "bench", "bench day"]
+)
 def test_an_unknown_option_is_not_accepted(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not accepts(monkeypatch, [command, "--no-such-option"])
+    assert not accepts(monkeypatch, [*command.split(), "--no-such-option"])
 
 
 def test_commands_are_found_in_blocks_and_in_the_text() -> None:

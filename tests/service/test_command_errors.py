@@ -84,7 +84,8 @@ SIMULATE = "simulate -f cluster.yaml"
         ("simulate --strict=3", 2, "--strict takes no value"),
         ("demo --speed fast", 2, '--speed is "fast", expected a number'),
         ("demo --nodes 1.5", 2, '--nodes is "1.5", expected a whole number'),
-        ("bench --day --gangs", 2, "--gangs and --day are different measurements; choose one"),
+        ("bench --nodes 5 day", 2, "--nodes: belongs after day"),
+        ("bench dya", 2, 'no command "dya" (day?)'),
         ("bench --repeat 0", 2, '--repeat is "0", expected 1 or more'),
         ("conformance --show x", 2, '--show is "x", expected a whole number'),
         ("conformance -o wide", 2, '--output is "wide", expected one of table, json, yaml'),
@@ -173,6 +174,15 @@ def test_wrong_input(
     assert more == [f"run '{program} --help' for its options"]
     assert "Value error" not in errors
     assert len(first) < 11_000
+
+
+def test_an_error_of_a_subcommand_names_its_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, _, errors = run("bench day --gangs", monkeypatch, capsys)
+    error, more = errors.splitlines()
+    assert error == "kubestow: error: no option --gangs"
+    assert more == "run 'kubestow bench day --help' for its options"
 
 
 @pytest.mark.parametrize("arguments", ["", "--help", "-h"])

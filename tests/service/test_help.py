@@ -6,15 +6,19 @@ import pytest
 from typer.testing import CliRunner
 
 from kubestow.service.cli import COMMANDS, app, import_command
+from kubestow.service.commands.bench import command as bench
 from kubestow.service.help import _plain  # the table of words
 
 # What Typer writes for types and limits.
 TYPER_WORDS = re.compile(r"<[a-z]|range|\[Path|\{FILE|x>=|<=x|Value error|\bno-check\b|\.\.\.\}")
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "run"])
+SUBCOMMANDS = [f"bench {function.__name__}" for function in bench.SUBCOMMANDS]
+
+
+@pytest.mark.parametrize("command", [*(name for name in COMMANDS if name != "run"), *SUBCOMMANDS])
 def test_the_help_is_in_plain_words(command: str) -> None:
-    result = CliRunner().invoke(app, [command, "--help"])
+    result = CliRunner().invoke(app, [*command.split(), "--help"])
     assert result.exit_code == 0
     assert TYPER_WORDS.findall(result.output) == []
     assert max(map(len, result.output.splitlines())) <= 80

@@ -17,6 +17,7 @@ from kubestow import __version__
 from kubestow.collector import GC_THRESHOLDS
 from kubestow.errors import KubestowError
 from kubestow.service.command_names import COMMANDS
+from kubestow.service.completion.table import read_table
 from kubestow.service.help import PlainCommand, write_definitions
 from kubestow.service.usage_errors import USAGE_ERROR, print_error, usage_error_text
 
@@ -56,7 +57,14 @@ def import_command(name: str) -> Any:
         module = import_module(f"{module.__name__}.command")
     alone = typer.Typer(add_completion=False, **_SETTINGS)
     settings: dict[str, Any] = {"cls": PlainCommand, **getattr(module, "SETTINGS", {})}
-    alone.command(name=name, **settings)(getattr(module, function_name))
+    function = getattr(module, function_name)
+    subcommands = getattr(module, "SUBCOMMANDS", ())
+    if subcommands:
+        alone.callback(invoke_without_command=True, **settings)(function)
+    else:
+        alone.command(name=name, **settings)(function)
+    for subcommand in subcommands:
+        alone.command(name=subcommand.__name__, cls=PlainCommand)(subcommand)
     return get_command(alone)
 
 
@@ -111,5 +119,11 @@ def main() -> None:
 
 
 def _command() -> str:
-    """The command that the arguments name; empty if they name none."""
-    return next((argument for argument in sys.argv[1:] if argument in COMMANDS), "")
+    """The command that the arguments name, with the one of its own; empty if they name none."""
+    words = sys.argv[1:]
+    position = next((place for place, word in enumerate(words) if word in COMMANDS), None)
+    if position is None:
+        return ""
+    own = read_table()["commands"][words[position]].get("commands", {})
+    following = words[position + 1 : position + 2]
+    return " ".join((words[position], *(word for word in following if word in own)))

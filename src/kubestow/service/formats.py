@@ -46,6 +46,13 @@ class BenchFormat(StrEnum):
     PERF_JSON = "perf-json"
 
 
+class TimesFormat(StrEnum):
+    """Of the subcommands of `bench`."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
 class VariantChoice(StrEnum):
     """The variants of `--variant`."""
 

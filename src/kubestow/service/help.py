@@ -7,11 +7,11 @@ Not here: the help of `kubestow run`, which lists flags of kube-scheduler (`usag
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from inspect import cleandoc
 from typing import Any, Final
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 # A placeholder of Typer's, and what the help shows in its place.
 _PLACEHOLDERS: Final = (
@@ -36,7 +36,13 @@ _BELOW: Final = "    "
 _WHOLE_WORDS: Final[dict[str, Any]] = {"break_long_words": False, "break_on_hyphens": False}
 
 
-class PlainCommand(TyperCommand):
+class PlainHelp:
+    """What is written of a command in its help."""
+
+    help: str | None
+    epilog: str | None
+    get_params: Callable[[Any], list[Any]]
+
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         _write_text(formatter, self.help)
 
@@ -58,6 +64,26 @@ class PlainCommand(TyperCommand):
         for heading, records in headings.items():
             if records:
                 write_definitions(formatter, heading, records)
+
+
+class PlainCommand(PlainHelp, TyperCommand):  # pyright: ignore[reportIncompatibleVariableOverride]
+    pass
+
+
+class PlainGroup(PlainHelp, TyperGroup):  # pyright: ignore[reportIncompatibleVariableOverride]
+    """A command that has others."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        records = [(name, _first_line(each.help)) for name, each in self.commands.items()]
+        write_definitions(formatter, "Commands", records)
+
+
+def _first_line(text: str | None) -> str:
+    return " ".join((text or "").partition("\n\n")[0].split())
 
 
 def write_definitions(formatter: Any, heading: str, records: Sequence[tuple[str, str]]) -> None:

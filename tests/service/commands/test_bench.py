@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 from kubestow.errors import InputError, KubestowError
 from kubestow.service.cli import app
 from kubestow.service.commands.bench import measure as bench_measure
+from kubestow.service.commands.bench.command import SUBCOMMANDS
+from kubestow.service.commands.bench.earlier import with_subcommand
 from kubestow.simulator.bench import WORKLOADS, Measurement, Variant
 from kubestow.simulator.bench.measurement import PodTimes
 from kubestow.simulator.bench.upstream import CALIBRATION_S
@@ -148,8 +150,8 @@ def test_the_format_of_upstreams_suite(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_whole_simulation_is_timed() -> None:
-    small = ["bench", "--workload", "SchedulingBasic/1000", "--nodes", "30", "--pods", "5"]
-    line = json_line(*small, "--simulate", "--variant", "unlike")
+    small = ["--workload", "SchedulingBasic/1000", "--nodes", "30", "--pods", "5"]
+    line = json_line("bench", "simulate", *small, "--variant", "unlike")
     assert (line["workload"], line["variant"]) == ("SchedulingBasic/1000Nodes", "unlike")
     assert (line["measurePods"], line["scheduled"]) == (5, 5)
     assert line["pods_per_s"] > 0
@@ -167,7 +169,7 @@ def test_without_a_pattern_a_simulation_runs_some_workloads(
         return measurement()
 
     monkeypatch.setattr(bench_measure, "_run", note)
-    assert CliRunner().invoke(app, ["bench", "--simulate", "--variant", "unlike"]).exit_code == 0
+    assert CliRunner().invoke(app, ["bench", "simulate", "--variant", "unlike"]).exit_code == 0
     assert sorted(jobs) == sorted(f"{name}/Unlike" for name in bench_measure.SIMULATED)
     jobs.clear()
     assert CliRunner().invoke(app, ["bench"]).exit_code == 0
@@ -179,9 +181,6 @@ def test_without_a_pattern_a_simulation_runs_some_workloads(
     [
         (["--workload", "Basic/Unlike"], "--variant chooses their variants"),
         (["--workload", "("], "no regular expression"),
-        (["--simulate", "--check"], "--check: compares decisions"),
-        (["--http"], "--http: needs --soak"),
-        (["--soak", "1", "-o", "perf-json"], "-o: a soak is printed as table or json"),
     ],
 )
 def test_options_that_do_not_fit(arguments: list[str], message: str) -> None:
@@ -203,12 +202,44 @@ def test_a_process_that_ends_early_is_an_error(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("version", ["v1.9", "v1.17", "v1.20"])
 def test_older_versions_are_timed_in_simulations(version: str) -> None:
     workload = ["--workload", "SchedulingBasic$", "--nodes", "50", "--pods", "20", "-o", "json"]
-    result = CliRunner().invoke(app, ["bench", "--compatibility", version, *workload])
+    result = CliRunner().invoke(app, ["bench", "simulate", "--compatibility", version, *workload])
     assert result.exit_code == 0, result.output
     measured = json.loads(result.stdout.splitlines()[0])
     assert measured["scheduled"] == measured["measurePods"] == 20
 
 
-def test_older_versions_have_no_decisions_to_compare() -> None:
-    result = CliRunner().invoke(app, ["bench", "--compatibility", "v1.9", "--check"])
-    assert "--check" in str(result.exception)
+@pytest.mark.parametrize(
+    ("earlier", "arguments"),
+    [
+        (["--day", "--nodes", "9"], ["day", "--nodes", "9"]),
+        (["--nodes", "9", "--gangs"], ["gangs", "--nodes", "9"]),
+        (["--explain"], ["explain"]),
+        (["--simulate", "--pods", "5"], ["simulate", "--pods", "5"]),
+        (["--pods", "5", "--soak", "10m", "--http"], ["soak", "--pods", "5", "10m", "--http"]),
+        (["--soak=10m"], ["soak", "10m"]),
+        (["--compatibility", "v1.9"], ["simulate", "--compatibility", "v1.9"]),
+        (["--simulate", "--compatibility=v1.9"], ["simulate", "--compatibility=v1.9"]),
+    ],
+    ids=" ".join,
+)
+def test_options_that_are_subcommands_by_now_still_work(
+    earlier: list[str], arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [function.__name__ for function in SUBCOMMANDS]
+    assert with_subcommand(earlier, names) == arguments
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert warning.endswith(f"is now kubestow bench {arguments[0]}")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--nodes", "9"], ["simulate", "--compatibility=v1.9"]])
+def test_other_arguments_stay(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert with_subcommand(arguments, ["simulate"]) == arguments
+    assert capsys.readouterr().err == ""
+
+
+def test_an_earlier_option_runs_the_subcommand() -> None:
+    small = ["--nodes", "5", "--pods", "20", "-o", "json"]
+    result = CliRunner().invoke(app, ["bench", "--day", *small])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["nodes"] == 5
+    assert result.stderr == "kubestow: warning: --day of kubestow bench is now kubestow bench day\n"

@@ -1,4 +1,4 @@
-"""The day that `kubestow bench --day` plays fits its cluster, and its parts are told apart."""
+"""The day that `kubestow bench day` plays fits its cluster, and its parts are told apart."""
 
 from itertools import takewhile
 from typing import Any
@@ -10,6 +10,7 @@ from kubestow.api.quantity import parse_quantity
 from kubestow.config.defaults import complete_config
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.service.commands.bench import day as bench_day
+from kubestow.service.formats import TimesFormat
 from kubestow.simulator.bench.day import DAY_S, day_scenario
 from kubestow.simulator.results import RunResult
 from kubestow.simulator.scenario.run import run_scenario
@@ -37,7 +38,7 @@ def test_what_took_the_time_is_printed(
         return run_scenario(part, config, on_progress=on_progress)
 
     monkeypatch.setattr(bench_day, "run_day", short)
-    bench_day.run_day_bench(nodes=20, pods=20_000, output="json")
+    bench_day.run_day_bench(nodes=20, pods=20_000, output=TimesFormat.JSON)
     times = msgspec.json.decode(capsys.readouterr().out, type=bench_day.DayTimes)
     assert times.nodes == 20
     assert times.pods == pytest.approx(278, rel=0.2)

@@ -1,4 +1,4 @@
-"""What `kubestow bench --gangs` measures is what it says."""
+"""What `kubestow bench gangs` measures is what it says."""
 
 import pytest
 

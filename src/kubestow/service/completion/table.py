@@ -6,7 +6,7 @@ reading the file takes a millisecond, importing the commands half a second.
 
 import json
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import Any, Final, NotRequired, TypedDict
 
 TABLE_FILE: Final = Path(__file__).with_name("words.json")
 
@@ -30,11 +30,13 @@ class Option(TypedDict):
 
 
 class Command(TypedDict):
-    """`arguments` are the values of what follows without an option, in order."""
+    """`arguments` are the values of what follows without an option, in order; `commands` are those
+    that can follow instead."""
 
     help: str
     options: list[Option]
     arguments: list[Option]
+    commands: NotRequired[dict[str, "Command"]]
 
 
 class KnownWords(TypedDict):
@@ -60,17 +62,16 @@ def table_text() -> str:
 
     commands: dict[str, Command] = {}
     for name, summary in SUMMARIES.items():
-        options, arguments = _parameters(import_command(name))
-        commands[name] = Command(
-            help=summary, options=_run_flags() if name == "run" else options, arguments=arguments
-        )
+        commands[name] = _command(import_command(name), summary)
+        if name == "run":
+            commands[name]["options"] = _run_flags()
     words = KnownWords(
         commands=commands,
         options=_parameters(get_command(app))[0],
         gates=sorted(KNOWN_GATES),
         workloads=sorted(workload.name for workload in KNOWN_WORKLOADS),
     )
-    return f"{_written(words, levels=4)}\n"
+    return f"{_written(words, levels=6)}\n"
 
 
 def _written(value: object, *, levels: int, indent: str = "") -> str:
@@ -92,6 +93,17 @@ def _written(value: object, *, levels: int, indent: str = "") -> str:
         return json.dumps(value, ensure_ascii=False)
     lines = ",\n".join(inner + entry for entry in entries)
     return f"{brackets[0]}\n{lines}\n{indent}{brackets[1]}"
+
+
+def _command(command: Any, summary: str) -> Command:
+    options, arguments = _parameters(command)
+    described = Command(help=summary, options=options, arguments=arguments)
+    subcommands = getattr(command, "commands", {})
+    if subcommands:
+        described["commands"] = {
+            name: _command(each, _first_sentence(each.help)) for name, each in subcommands.items()
+        }
+    return described
 
 
 def _parameters(command: Any) -> tuple[list[Option], list[Option]]:

@@ -4,7 +4,7 @@ Never raises for a command line that is wrong: then nothing is offered, and the 
 names of files.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kubestow.service.completion.table import (
@@ -48,8 +48,13 @@ def completions(given: Sequence[str], incomplete: str, find: FindObjects) -> lis
     position = next((i for i, word in enumerate(given) if word in table["commands"]), None)
     if position is None:
         return [*_first_words(table, incomplete)]
-    command = table["commands"][given[position]]
-    line, expecting = _read(command, given[position + 1 :])
+    command, rest = table["commands"][given[position]], given[position + 1 :]
+    subcommands = command.get("commands", {})
+    if rest and rest[0] in subcommands:
+        command, rest = subcommands[rest[0]], rest[1:]
+    elif not rest and subcommands and not incomplete.startswith("-"):
+        return [*_commands(subcommands, incomplete)]
+    line, expecting = _read(command, rest)
     if expecting is not None:
         return [*_values(expecting, table, line, incomplete, find)]
     if incomplete.startswith("-"):
@@ -73,7 +78,11 @@ def _first_words(table: KnownWords, incomplete: str) -> Iterator[Word]:
     if incomplete.startswith("-"):
         yield from _names(table["options"], incomplete)
         return
-    for name, command in table["commands"].items():
+    yield from _commands(table["commands"], incomplete)
+
+
+def _commands(commands: Mapping[str, Command], incomplete: str) -> Iterator[Word]:
+    for name, command in commands.items():
         if name.startswith(incomplete):
             yield Word(name, command["help"])
 

@@ -1,4 +1,4 @@
-"""A long run in real time: does anything grow, stall or come late? (`kubestow bench --soak`)
+"""A long run in real time: does anything grow, stall or come late? (`kubestow bench soak`)
 
 The whole service runs in this process against the embedded API server, while nodes and pods of
 ever new shapes come and go.

@@ -13,5 +13,5 @@ def test_seconds_and_durations_are_understood(text: str, seconds: float) -> None
 
 @pytest.mark.parametrize("text", ["x", "-1s", "0", "5q"])
 def test_anything_else_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="--soak"):
+    with pytest.raises(InputError, match="use 600 or 10m"):
         soak_seconds(text)

@@ -1,4 +1,4 @@
-"""`kubestow bench --day`: how long a virtual day takes, and what takes the time.
+"""`kubestow bench day`: how long a virtual day takes, and what takes the time.
 
 The shares are of samples of the stack: the outermost part of the program that a sample is in.
 """
@@ -12,9 +12,10 @@ from typing import Final
 import msgspec
 
 from kubestow.clock import SystemClock, process_cpu_s
+from kubestow.service.formats import TimesFormat
 from kubestow.service.output import duration_text, run_bar
 from kubestow.service.soak.gauges import rss_mib
-from kubestow.simulator.bench.day import NODES, PODS, run_day
+from kubestow.simulator.bench.day import run_day
 from kubestow.simulator.bench.measure import peak_memory_mib
 from kubestow.simulator.scenario.scenario import Progress
 from kubestow.table import Table
@@ -51,10 +52,10 @@ class DayTimes(msgspec.Struct, frozen=True, kw_only=True):
     parts: dict[str, float]
 
 
-def run_day_bench(*, nodes: int | None, pods: int | None, output: str) -> None:
+def run_day_bench(*, nodes: int, pods: int, output: TimesFormat) -> None:
     """Play the day and print what it took."""
-    times = _measure(nodes or NODES, pods or PODS)
-    if output == "json":
+    times = _measure(nodes, pods)
+    if output is TimesFormat.JSON:
         sys.stdout.write(msgspec.json.encode(times).decode() + "\n")
         return
     columns = ("NODES", "PODS", "ENDED", "TIME", "CPU", "PODS/S", "MIB HALFWAY", "MIB AT MOST")

@@ -1,22 +1,20 @@
-"""`kubestow bench --explain`: what explanations cost in a large cluster."""
+"""`kubestow bench explain`: what explanations cost in a large cluster."""
 
 import sys
-from typing import Final
 
 import msgspec
 
 from kubestow.explain.explanation import Explanation
+from kubestow.service.formats import TimesFormat
 from kubestow.service.output import stream_json
 from kubestow.simulator.bench.explanations import ExplanationTimes, measure_explanations
 from kubestow.table import Table
 
-NODES: Final = 5000
 
-
-def run_explanations(*, nodes: int | None, output: str) -> None:
+def run_explanations(*, nodes: int, output: TimesFormat) -> None:
     """Measure and print."""
-    times = measure_explanations(nodes or NODES, _written_bytes)
-    if output == "json":
+    times = measure_explanations(nodes, _written_bytes)
+    if output is TimesFormat.JSON:
         for each in times:
             sys.stdout.write(msgspec.json.encode(each).decode() + "\n")
     else:

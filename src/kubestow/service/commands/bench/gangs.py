@@ -1,23 +1,21 @@
-"""`kubestow bench --gangs`: what cycles of pod groups cost."""
+"""`kubestow bench gangs`: what cycles of pod groups cost."""
 
 import sys
-from typing import Final
 
 import msgspec
 
+from kubestow.service.formats import TimesFormat
 from kubestow.simulator.bench.gangs import CASES, GangTimes, measure_gangs
 from kubestow.table import Table
 
-NODES: Final = 5000
 
-
-def run_gangs(*, nodes: int | None, repeat: int, output: str) -> None:
+def run_gangs(*, nodes: int, repeat: int, output: TimesFormat) -> None:
     """Measure all cases and print the fastest of the repeated runs of each."""
     fastest: list[GangTimes] = []
     for case in CASES:
-        runs = [measure_gangs(case, nodes=nodes or NODES) for _ in range(repeat)]
+        runs = [measure_gangs(case, nodes=nodes) for _ in range(repeat)]
         fastest.append(min(runs, key=lambda run: run.total_ms))
-    if output == "json":
+    if output is TimesFormat.JSON:
         for run in fastest:
             sys.stdout.write(msgspec.json.encode(run).decode() + "\n")
     else:

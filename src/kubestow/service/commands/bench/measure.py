@@ -44,7 +44,7 @@ from kubestow.simulator.simulation import Simulation
 
 # About how many pods of a workload `--check` compares.
 CHECKED_PODS: Final = 40
-# What runs if no workload is named, and what `--simulate` runs then.
+# What runs if no workload is named, and what `bench simulate` runs then.
 NAMES: Final = tuple(one.name for one in WORKLOADS)
 SIMULATED: Final = (
     "SchedulingBasic", "SchedulingPodAntiAffinity", "TopologySpreading",
@@ -64,8 +64,8 @@ class BenchRequest(msgspec.Struct, frozen=True, kw_only=True):
     output: BenchFormat
     profile: Path | None
     force: bool
-    is_checked: bool
-    is_simulated: bool
+    is_checked: bool = False
+    is_simulated: bool = False
     compatibility: Compatibility = Compatibility.TODAY
 
 

@@ -44,7 +44,7 @@ def _item(one: PodTimes, metric: str, unit: str, data: dict[str, float]) -> dict
 
 
 def print_table(results: Sequence[PodTimes]) -> None:
-    """All results; those of `--simulate` have fewer columns."""
+    """All results; those of simulations have fewer columns."""
     rows = [_cells(one) for one in results]
     columns = list(rows[0])
     if all(one.runs == 1 for one in results):

@@ -1,4 +1,4 @@
-"""`kubestow bench --soak`: its options and its output."""
+"""`kubestow bench soak`: how long, and what is printed."""
 
 import asyncio
 import sys
@@ -11,6 +11,7 @@ from kubestow.api.duration import parse_duration
 from kubestow.clock import NANOSECONDS, SystemClock
 from kubestow.errors import InputError
 from kubestow.service.commands.run.process import event_loop_factory
+from kubestow.service.formats import TimesFormat
 from kubestow.service.loops import LoopThreads
 from kubestow.service.output import stderr, stdout
 from kubestow.service.soak.plot import require_plotting, write_plot
@@ -18,17 +19,16 @@ from kubestow.service.soak.report import SoakReport, curves, table_rows
 from kubestow.service.soak.soak import Soak
 from kubestow.table import Table
 
-NODES: Final = 200
 PODS_PER_S: Final = 100
 
 
 def run_soak(
     text: str,
     *,
-    nodes: int | None,
+    nodes: int,
     pods: int | None,
     over_http: bool,
-    output: str,
+    output: TimesFormat,
     plot: Path | None,
     force: bool = False,
 ) -> int:
@@ -37,11 +37,11 @@ def run_soak(
     if plot is not None:
         require_plotting(plot, force=force)
     pods_per_s = PODS_PER_S if pods is None else pods / seconds
-    if output == "table":
+    if output is TimesFormat.TABLE:
         stderr().print(f"running for {seconds:.0f} s, {pods_per_s:.3g} new pods a second")
     with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
-        report = runner.run(_soak(seconds, nodes or NODES, pods_per_s, over_http=over_http))
-    if output == "json":
+        report = runner.run(_soak(seconds, nodes, pods_per_s, over_http=over_http))
+    if output is TimesFormat.JSON:
         sys.stdout.write(msgspec.json.encode(report).decode() + "\n")
     else:
         _print_tables(report)
@@ -71,9 +71,9 @@ def soak_seconds(text: str) -> float:
     try:
         seconds = int(text) if text.isdecimal() else parse_duration(text) / NANOSECONDS
     except ValueError as error:
-        raise InputError(f'--soak: "{text}" is no duration ({error}); use 600 or 10m') from error
+        raise InputError(f'"{text}" is no duration ({error}); use 600 or 10m') from error
     if seconds <= 0:
-        raise InputError(f'--soak: "{text}" is not positive; use 600 or 10m')
+        raise InputError(f'"{text}" is not positive; use 600 or 10m')
     return float(seconds)
 
 
