@@ -13,6 +13,7 @@ _LIBRARY = (
     "Explanation",
     "FrozenDecision",
     "InputError",
+    "InputWarning",
     "LoadedCluster",
     "PluginError",
     "RunResult",

@@ -20,7 +20,8 @@
     │   └── CacheCorruptedError   cache and cluster contradict each other: the process must end
     └── QueueError            an operation the queue refuses, likewise
 
-Not of this family is CycleCancelledError, a CancelledError: the process ends.
+Not of this family are CycleCancelledError, a CancelledError: the process ends; and InputWarning, a
+warning to scripts.
 
 "This pod fits nowhere" is no exception but a `Status` or a `Decision`.
 """
@@ -45,6 +46,10 @@ class InputError(KubestowError):
 
 class DecodeError(InputError):
     """An object or file that does not decode; the message names file, object, field and value."""
+
+
+class InputWarning(UserWarning):
+    """Input of a script of which parts are left out."""
 
 
 class ConfigError(InputError):

@@ -11,7 +11,7 @@ data       reports and data frames
 """
 
 from kubestow.engine.frozen_decision import FrozenDecision
-from kubestow.errors import InputError, PluginError
+from kubestow.errors import InputError, InputWarning, PluginError
 from kubestow.explain.explanation import Explanation
 from kubestow.library.capacity import drain_check, fit, headroom, need
 from kubestow.library.cluster import LoadedCluster, load_cluster
@@ -26,6 +26,7 @@ __all__ = [
     "Explanation",
     "FrozenDecision",
     "InputError",
+    "InputWarning",
     "LoadedCluster",
     "PluginError",
     "RunResult",

@@ -164,15 +164,23 @@ class LoadedCluster:
 
 
 def load_cluster(
-    *sources: Source, config: str | Path | None = None, feature_gates: Iterable[str] = ()
+    *sources: Source,
+    config: str | Path | None = None,
+    feature_gates: Iterable[str] = (),
+    strict: bool = False,
 ) -> LoadedCluster:
     """A cluster from files, directories and objects, as `kubestow simulate -f` reads them.
 
     `config` is a file with a KubeSchedulerConfiguration, `feature_gates` are texts such as
-    "GangScheduling=true". Raises InputError.
+    "GangScheduling=true". What a cluster would refuse of files is left out with an InputWarning, as
+    are fields that Kubernetes does not have; with `strict` that is an error. Raises InputError.
     """
     loaded, gates = scheduler_of(config, feature_gates)
     cluster = still_cluster(
-        documents_of(sources), loaded.config, SystemClock(), registry=loaded.registry, gates=gates
+        documents_of(sources, strict=strict, gates=gates),
+        loaded.config,
+        SystemClock(),
+        registry=loaded.registry,
+        gates=gates,
     )
     return LoadedCluster(cluster)

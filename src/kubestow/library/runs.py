@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from kubestow.config.feature_gates import parse_gates
 from kubestow.engine.decision import Decision
 from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.errors import InputError
@@ -36,13 +37,14 @@ def simulate(
     reschedule: bool = False,
     limit_s: float = LIMIT_S,
     on_decision: Callable[[FrozenDecision], None] | None = None,
+    strict: bool = False,
 ) -> SimulationResult:
     """Place all waiting pods, in virtual time; `reschedule` forgets where pods run first.
 
-    `on_decision` is called with every attempt. Raises InputError.
+    `on_decision` is called with every attempt. Raises InputError; `strict` as in `load_cluster`.
     """
     loaded, gates = scheduler_of(config, feature_gates)
-    documents = documents_of(sources)
+    documents = documents_of(sources, strict=strict, gates=gates)
     if reschedule:
         documents = without_placements(documents)
 
@@ -66,18 +68,20 @@ def simulate_scenario(
     feature_gates: Iterable[str] = (),
     seed: int | None = None,
     until: str | float | None = None,
+    strict: bool = False,
 ) -> RunResult:
     """Play a scenario in virtual time, as `kubestow simulate --scenario` does.
 
     The sources are added to its cluster; `seed` and `until` ("24h", or seconds) replace those of
-    the scenario. Raises InputError.
+    the scenario. Raises InputError; `strict` as in `load_cluster`.
     """
     loaded, gates = scheduler_of(config, feature_gates)
     read = read_scenario(Path(scenario))
     if until is not None:
         read = msgspec.structs.replace(read, until_s=_until_s(until))
     if sources:
-        read = msgspec.structs.replace(read, documents=[*read.documents, *documents_of(sources)])
+        more = documents_of(sources, strict=strict, gates=gates, makes_pods=False)
+        read = msgspec.structs.replace(read, documents=[*read.documents, *more])
     return run_scenario(read, loaded.config, loaded.registry, gates, seed=seed)
 
 
@@ -88,11 +92,12 @@ def simulate_trace(
     trace: Literal["csv", "openb"] = "csv",
     config: str | Path | None = None,
     feature_gates: Iterable[str] = (),
+    strict: bool = False,
 ) -> RunResult:
     """Play a trace in virtual time, as `kubestow simulate --trace` does.
 
     `pods` and `nodes` are its files; of a CSV trace, nodes may also be among the sources. Raises
-    InputError.
+    InputError; `strict` as in `load_cluster`.
     """
     loaded, gates = scheduler_of(config, feature_gates)
     if trace == "openb":
@@ -103,7 +108,7 @@ def simulate_trace(
         scenario = plain_scenario(
             Path(pods),
             nodes=None if nodes is None else Path(nodes),
-            documents=documents_of(sources),
+            documents=documents_of(sources, strict=strict, gates=gates, makes_pods=False),
         )
     return run_scenario(scenario, loaded.config, loaded.registry, gates)
 
@@ -117,6 +122,7 @@ def compare(
     jobs: int | None = None,
     feature_gates: Iterable[str] = (),
     limit_s: float = LIMIT_S,
+    strict: bool = False,
 ) -> SchedulerComparison:
     """The same cluster and workload under several schedulers, as `kubestow compare` does.
 
@@ -124,18 +130,24 @@ def compare(
     "rack=acme.rack:RackSpread". The input is the sources, a scenario, or a recording. It runs in
     `jobs` processes, by default one per core, so a script has to start at `if __name__ ==
     "__main__":`. A variant that cannot be run is among the `failures` of the result. Raises
-    InputError.
+    InputError; `strict` as in `load_cluster`.
     """
+    gates = tuple(feature_gates)
     read = read_variants(variants)
     wrong = next((each for each in read if each.problem), None)
     if wrong is not None:
         raise InputError(f'variant "{wrong.variant.name}": {wrong.problem}')
     material, first_seed = read_material(
-        documents_of(sources),
+        documents_of(
+            sources,
+            strict=strict,
+            gates=parse_gates(gates),
+            makes_pods=scenario is None,
+        ),
         name="cluster",
         scenario=None if scenario is None else Path(scenario),
         recording=None if recording is None else Path(recording),
-        gates=tuple(feature_gates),
+        gates=gates,
         limit_s=limit_s,
     )
     chosen = [first_seed] if seeds is None else list(seeds)
