@@ -39,6 +39,7 @@ performance: $(VENV)/.installed ## Measure anew what docs/performance.md says (A
 
 docs: $(VENV)/.installed ## Run the commands that pages show, and write their outputs
 	$(BIN)/python -m tools.schemas
+	$(BIN)/python docs/scripts/caches.py
 	$(BIN)/python docs/scripts/report_picture.py
 	$(BIN)/python docs/scripts/outputs.py
 

@@ -56,3 +56,12 @@ def blocks(text: str, *languages: str) -> Iterator[Block]:
 def commands(code: str) -> list[str]:
     """The commands of a console block, without what they print."""
     return [line.removeprefix("$ ") for line in code.splitlines() if line.startswith("$ ")]
+
+
+def replace_section(text: str, name: str, body: str) -> str:
+    """The document with what stands between the markers of this name replaced."""
+    begin, end = f"<!-- generated: {name} -->", f"<!-- end: {name} -->"
+    pattern = re.compile(f"{re.escape(begin)}\n.*?{re.escape(end)}", re.DOTALL)
+    if len(pattern.findall(text)) != 1:
+        raise ValueError(f'expected "{begin}" and later "{end}" exactly once, each on its own line')
+    return pattern.sub(lambda _: f"{begin}\n{body.strip()}\n{end}", text)

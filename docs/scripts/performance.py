@@ -27,6 +27,7 @@ from typing import Final, NamedTuple, ParamSpec, TypeVar
 import msgspec
 import numpy as np
 from growth_plot import Line, draw
+from pages import replace_section
 from performance_tables import (
     LOOKED_AT,
     SECTIONS,
@@ -36,7 +37,6 @@ from performance_tables import (
     machine_line,
     memory_table,
     million_table,
-    replace_section,
     simulation_table,
     unlike_table,
     workload_table,

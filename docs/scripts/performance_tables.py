@@ -4,7 +4,6 @@ Pure: the same measurements give the same text. Not here: measuring (`performanc
 (`growth_plot`).
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -36,15 +35,6 @@ class Memory(NamedTuple):
     nodes: int
     pods: int
     peak_mib: float
-
-
-def replace_section(text: str, name: str, body: str) -> str:
-    """The document with what stands between the markers of this name replaced."""
-    begin, end = f"<!-- generated: {name} -->", f"<!-- end: {name} -->"
-    pattern = re.compile(f"{re.escape(begin)}\n.*?{re.escape(end)}", re.DOTALL)
-    if len(pattern.findall(text)) != 1:
-        raise ValueError(f'expected "{begin}" and later "{end}" exactly once, each on its own line')
-    return pattern.sub(lambda _: f"{begin}\n{body.strip()}\n{end}", text)
 
 
 def machine_line(machine: Machine, runs: Sequence[Comparison]) -> str:

@@ -3,46 +3,58 @@
 import ast
 import importlib
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "src" / "kubestow"
+sys.path.insert(0, str(ROOT / "docs" / "scripts"))
+
+from caches import PACKAGE, PAGE, load, render  # noqa: E402  (found through the line above)
+
 MODULES = sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py"))
-PAGE = ROOT / "docs" / "caches.md"
 
 # What keeps things: ordered and weak tables, and functions with a cache.
 TABLES = {"OrderedDict", "WeakValueDictionary", "WeakKeyDictionary", "WeakSet"}
 REMEMBERING = {"cache", "cached_property", "lru_cache"}
+# Where a last value that is wrong would be a wrong decision.
+DECIDING = ("api", "cache", "cluster", "engine", "framework", "index", "plugins", "queue")
 
 
 class Row(NamedTuple):
-    """One row of a table: the module, the names beside it, and the other cells."""
+    """One entry: the module, the names in it, and what is written about them."""
 
     module: str
     names: tuple[str, ...]
-    cells: tuple[str, ...]
+    texts: tuple[str, ...]
+    tests: tuple[str, ...] = ()
 
 
 def quoted(text: str) -> list[str]:
     return re.findall(r"`([^`]+)`", text)
 
 
-def rows() -> Iterator[Row]:
-    for line in PAGE.read_text(encoding="utf-8").splitlines():
-        if line.startswith("| `"):
-            first, *cells = (cell.strip() for cell in line.strip("|").split("|"))
-            module, *names = quoted(first)
-            yield Row(module, tuple(names), tuple(cells))
+def rows(table: str, *texts: str) -> list[Row]:
+    return [
+        Row(
+            entry["where"],
+            tuple(entry.get("names") or [entry["class"]]),
+            tuple(entry.get(text, "") for text in texts),
+            tuple(entry.get("tests", ())),
+        )
+        for entry in DATA[table]
+    ]
 
 
-ROWS = list(rows())
-CACHES = [row for row in ROWS if len(row.cells) == 5]
-FUNCTIONS = [row for row in ROWS if len(row.cells) == 2]
+DATA = load()
+CACHES = rows("cache", "key", "kept", "dropped", "limit")
+FUNCTIONS = rows("function", "kept", "limit")
+MEMOS = rows("memo", "kept", "dropped")
+ROWS = [*CACHES, *FUNCTIONS, *MEMOS]
 
 
 @cache
@@ -77,13 +89,24 @@ def imported(module: str) -> object:
 
 @cache
 def on_page(module: str) -> frozenset[str]:
-    """Everything that rows on this module name."""
-    return frozenset(
+    """Everything that rows on this module name, and its limits that keep nothing."""
+    named = {
         name
         for row in ROWS
         if row.module == module
-        for name in (*row.names, *(token for cell in row.cells for token in quoted(cell)))
-    )
+        for name in (*row.names, *(token for text in row.texts for token in quoted(text)))
+    }
+    return frozenset(named | {*DATA["keeps_nothing"].get(module, ())})
+
+
+def test_the_tables_are_those_of_the_data() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert render(text, DATA) == text, "`make docs` writes the page again"
+
+
+def test_numbers_are_those_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubestow.api.disruption.COVERED_MAX", 7)
+    assert "| `COVERED_MAX` 7 |" in render(PAGE.read_text(encoding="utf-8"), DATA)
 
 
 # --- What the page says exists ---
@@ -94,8 +117,8 @@ def test_every_name_exists(row: Row) -> None:
     path = PACKAGE / row.module
     assert path.is_file()
     assert set(row.names) <= defined(path)
-    for cell in row.cells:
-        for token in quoted(cell):
+    for text in row.texts:
+        for token in quoted(text):
             if token.endswith(".py"):
                 assert (PACKAGE / token).is_file()
             elif re.fullmatch(r"[A-Z]\w*[a-z]\w*", token):
@@ -104,32 +127,27 @@ def test_every_name_exists(row: Row) -> None:
 
 @pytest.mark.parametrize("row", CACHES, ids=lambda row: " ".join((row.module, *row.names)))
 def test_every_row_has_tests_that_exist(row: Row) -> None:
-    tests = quoted(row.cells[-1])
-    assert tests
-    for test in tests:
+    assert row.tests
+    for test in row.tests:
         file, _, name = test.partition("::")
         assert name in defined(ROOT / "tests" / file), test
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join((row.module, *row.names)))
-def test_every_constant_has_the_value_on_the_page(row: Row) -> None:
-    for cell in row.cells:
-        for name, number in re.findall(r"`(_?[A-Z][A-Z0-9_]+)`(?: (\d[\d,]*))?", cell):
-            home = row.module
-            if name not in defined(PACKAGE / home):
-                (home,) = (module for module in MODULES if name in defined(PACKAGE / module))
-            if number:
-                assert getattr(imported(home), name) == int(number.replace(",", ""))
-
-
 @pytest.mark.parametrize("row", FUNCTIONS, ids=lambda row: " ".join((row.module, *row.names)))
-def test_every_function_remembers_as_much_as_the_page_says(row: Row) -> None:
-    number = re.search(r"\d[\d,]*$", row.cells[-1])
+def test_a_function_with_a_limit_names_it(row: Row) -> None:
+    """A limit in words has to have the constant; without words it is read from the code."""
     for name in row.names:
         cache_info = getattr(getattr(imported(row.module), name, None), "cache_info", None)
-        if cache_info is not None and cache_info().maxsize is not None:
-            assert number is not None
-            assert cache_info().maxsize == int(number.group().replace(",", ""))
+        if row.texts[1] and cache_info is not None and cache_info().maxsize not in (None, 1):
+            sizes = {getattr(imported(row.module), token, 0) for token in quoted(row.texts[1])}
+            assert cache_info().maxsize in sizes
+
+
+def test_what_keeps_nothing_exists_and_has_no_row() -> None:
+    for module, names in DATA["keeps_nothing"].items():
+        assert {*names} <= {name for name, _ in assigned(PACKAGE / module)}, module
+        texts = [text for row in ROWS if row.module == module for text in row.texts]
+        assert not {*names} & {token for text in texts for token in quoted(text)}, module
 
 
 # --- What exists is on the page ---
@@ -165,7 +183,7 @@ def missing(found: Callable[[Path], Iterable[str]]) -> list[tuple[str, str]]:
     ]
 
 
-def test_every_limit_is_on_the_page() -> None:
+def test_every_limit_is_in_the_data() -> None:
     assert missing(lambda path: [name for name, _ in assigned(path) if name.endswith("_MAX")]) == []
 
 
@@ -199,4 +217,96 @@ def makes_table(node: ast.AST) -> bool:
         isinstance(call, ast.Call)
         and ast.unparse(call.func).partition("[")[0].rpartition(".")[2] in TABLES
         for call in ast.walk(node)
+    )
+
+
+# --- Last values ---
+
+
+def attributes_of_memos() -> dict[tuple[str, str], set[str]]:
+    return {(entry["where"], entry["class"]): {*entry["attributes"]} for entry in DATA["memo"]}
+
+
+def test_every_last_value_is_in_the_data() -> None:
+    known = attributes_of_memos()
+    for place, names in DATA["progress"].items():
+        module, _, holder = place.partition(" ")
+        assert set(names) <= last_values(PACKAGE / module)[holder], place
+        known.setdefault((module, holder), set()).update(names)
+    missing = {
+        (module, holder): names - known.get((module, holder), set())
+        for module in MODULES
+        if module.startswith(tuple(f"{folder}/" for folder in DECIDING))
+        for holder, names in last_values(PACKAGE / module).items()
+    }
+    assert {place: names for place, names in missing.items() if names} == {}
+
+
+def test_every_attribute_of_a_last_value_exists() -> None:
+    for (module, holder), names in attributes_of_memos().items():
+        (found,) = (
+            node
+            for node in ast.walk(tree(PACKAGE / module))
+            if isinstance(node, ast.ClassDef) and node.name == holder
+        )
+        assert names <= {
+            node.attr for node in ast.walk(found) if isinstance(node, ast.Attribute)
+        }, holder
+
+
+def test_a_last_value_is_one_that_a_method_reads_writes_and_returns(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(
+        "class Memo:\n"
+        "    def __init__(self):\n"
+        "        self._last: int | None = None\n"
+        "        self._other = None\n"
+        "    def value(self):\n"
+        "        if self._last is None:\n"
+        "            self._last = 1\n"
+        "        return self._last\n"
+        "    def forget(self):\n"
+        "        self._other = None\n"
+    )
+    assert last_values(path) == {"Memo": {"_last"}}
+
+
+def last_values(path: Path) -> dict[str, set[str]]:
+    """By class: attributes that begin as None and that a method with a result reads and writes."""
+    found: dict[str, set[str]] = {}
+    for node in ast.walk(tree(path)):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
+        empty = {
+            target.attr
+            for method in methods
+            if method.name == "__init__"
+            for statement in ast.walk(method)
+            if isinstance(statement, ast.Assign | ast.AnnAssign)
+            and isinstance(statement.value, ast.Constant)
+            and statement.value.value is None
+            for target in (
+                statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            )
+            if isinstance(target, ast.Attribute)
+        }
+        for method in methods:
+            has_result = any(
+                isinstance(each, ast.Return) and each.value is not None for each in ast.walk(method)
+            )
+            if method.name != "__init__" and has_result:
+                used = [each for each in ast.walk(method) if is_own_attribute(each)]
+                read = {each.attr for each in used if isinstance(each.ctx, ast.Load)}
+                written = {each.attr for each in used if isinstance(each.ctx, ast.Store)}
+                if names := empty & read & written:
+                    found.setdefault(node.name, set()).update(names)
+    return found
+
+
+def is_own_attribute(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    return (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
     )

@@ -22,6 +22,7 @@ PAGE = ROOT / "docs" / "performance.md"
 sys.path.insert(0, str(SCRIPTS))
 
 from growth_plot import Line, draw  # noqa: E402  (found through the line above)
+from pages import replace_section  # noqa: E402
 from performance import Measurer  # noqa: E402
 from performance_tables import (  # noqa: E402
     SECTIONS,
@@ -31,7 +32,6 @@ from performance_tables import (  # noqa: E402
     machine_line,
     memory_table,
     million_table,
-    replace_section,
     simulation_table,
     unlike_table,
     workload_table,
