@@ -2,8 +2,9 @@
 
 import pytest
 
+from kubestow.config.defaults import default_plugins
+from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.config.profile import (
-    DEFAULT_PLUGINS,
     PluginRef,
     Plugins,
     PluginSet,
@@ -11,6 +12,8 @@ from kubestow.config.profile import (
     merge_plugin_set,
     merge_plugins,
 )
+
+DEFAULT_PLUGINS = default_plugins(DEFAULT_GATES)
 
 
 def refs(text: str) -> tuple[PluginRef, ...]:

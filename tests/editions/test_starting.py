@@ -15,9 +15,10 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
-from kubestow.editions.choosing import edition_of
+from kubestow.editions import edition_named
+from kubestow.editions.choosing import rules_of
 from kubestow.editions.shared.policy import provider_policy
-from kubestow.editions.starting import older_parts
+from kubestow.editions.starting import edition_parts
 from kubestow.editions.v1_9.engine.algorithm import build_algorithm
 from kubestow.editions.v1_9.service.process import ProcessV19
 from kubestow.editions.v1_9.simulator.simulation import SimulationV19
@@ -47,7 +48,7 @@ class World:
         options = parse_options(["--secure-port=0", f"--compatibility={version}", *flags])
         assert isinstance(options, SchedulerOptions)
         rng = np.random.default_rng(sum(hostname.encode()))
-        parts = older_parts(options, self.clock, rng)
+        parts = edition_parts(options, self.clock, rng)
         connections = Connections(main=self.client, events=self.client, election=self.client)
         return await parts.build(connections, hostname=hostname), parts
 
@@ -121,10 +122,11 @@ def simulated(version: str, documents: list[JsonObject]) -> dict[str, str]:
             algorithm = build_algorithm(provider_policy("DefaultProvider"))
             result = await SimulationV19(documents, algorithm).run()
         else:
-            edition, options = edition_of(version), parse_options([f"--compatibility={version}"])
+            rules = rules_of(edition_named(version))
+            options = parse_options([f"--compatibility={version}"])
             assert isinstance(options, SchedulerOptions)
             simulation = Simulation(
-                documents, options.config, registry=edition.registry, factory=edition.factory
+                documents, options.config, registry=rules.registry, factory=rules.factory
             )
             result = await simulation.run()
         return {outcome.name: outcome.node or "" for outcome in result.pods}

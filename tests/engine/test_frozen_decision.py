@@ -21,8 +21,9 @@ from kubestow.api.pod import (
     WeightedPodAffinityTerm,
 )
 from kubestow.api.pod_info import PodInfo
-from kubestow.config.feature_gates import FeatureGates
-from kubestow.config.profile import DEFAULT_PLUGINS, enabled_names
+from kubestow.config.defaults import default_plugins
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
+from kubestow.config.profile import enabled_names
 from kubestow.engine.decide import Decider
 from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.errors import PluginError
@@ -98,7 +99,10 @@ class Side:
         self, nodes: Iterable[Node], *, reuses_answers: bool, percentage: int = 100
     ) -> None:
         self.cluster = SmallCluster(
-            nodes, plugins=enabled_names(DEFAULT_PLUGINS), objects=STORAGE, gates=GATES
+            nodes,
+            plugins=enabled_names(default_plugins(DEFAULT_GATES)),
+            objects=STORAGE,
+            gates=GATES,
         )
         self.cluster.decider = Decider(
             self.cluster.snapshot,

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from kubestow.config.defaults import default_plugins
+from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.config.profile import (
-    DEFAULT_PLUGINS,
     PluginRef,
     Plugins,
     PluginSet,
@@ -19,6 +20,7 @@ from kubestow.framework.plugin import Plugin
 from kubestow.framework.profile import Profile, check_extension_points, plugin_name
 from kubestow.testing.profiles import make_plugin
 
+DEFAULT_PLUGINS = default_plugins(DEFAULT_GATES)
 # Spec 04 §2.6. Letters mean points; only what a plugin implements counts here.
 DEFAULT_LISTS = {
     "pre_enqueue": "SchedulingGates DynamicResources DefaultPreemption",

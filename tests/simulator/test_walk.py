@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from kubestow.editions.walking import walk_older
+from kubestow.editions import edition_named
+from kubestow.editions.walking import walk_edition
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.simulator.walk import walk
 
@@ -21,7 +22,7 @@ def told(version: str) -> list[str]:
         if version == "v1.36":
             await walk(say, clock)
         else:
-            await walk_older(version, say, clock)
+            await walk_edition(edition_named(version), say, clock)
 
     run_in_virtual_time(run())
     return lines

@@ -5,7 +5,6 @@ unchanged.
 """
 
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 
@@ -16,7 +15,6 @@ from kubestow.config.extenders import ExtenderConfig, resources_ignored_by_sched
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.plugin_args import ARGS_TYPES, NodeResourcesFitArgs, PluginArgs
 from kubestow.config.profile import (
-    DEFAULT_PLUGINS,
     PluginConfig,
     PluginRef,
     Plugins,
@@ -27,15 +25,6 @@ from kubestow.config.profile import (
 )
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import ConfigError
-
-# Gate → what it appends to the default plugins, in upstream's order.
-_GATED_PLUGINS: Final = (
-    ("GangScheduling", (PluginRef("GangScheduling"),)),
-    (
-        "TopologyAwareWorkloadScheduling",
-        (PluginRef("TopologyPlacementGenerator"), PluginRef("PodGroupPodsCount", 1)),
-    ),
-)
 
 
 def complete_config(
@@ -75,16 +64,15 @@ def complete_profile(
 
 
 def default_plugins(gates: FeatureGates) -> Plugins:
-    """The default set with the plugins that gates add or remove."""
-    enabled = [
-        ref
-        for ref in DEFAULT_PLUGINS.multi_point.enabled
-        if ref.name != "NodeDeclaredFeatures" or gates.enabled("NodeDeclaredFeatures")
-    ]
-    for gate, refs in _GATED_PLUGINS:
+    """The default set of the gates' edition, with the plugins that gates add."""
+    edition = gates.edition
+    weights = dict(edition.plugins)
+    for gate, added in edition.gated_plugins.items():
         if gates.enabled(gate):
-            enabled += refs
-    return Plugins(multi_point=PluginSet(enabled=tuple(enabled)))
+            weights |= added
+    return Plugins(
+        multi_point=PluginSet(enabled=tuple(PluginRef(*entry) for entry in weights.items()))
+    )
 
 
 def leave_to_extenders(

@@ -26,7 +26,7 @@ from kubestow.config.flag_kinds import (
     VERSION,
 )
 from kubestow.config.scalars import seconds
-from kubestow.editions.flags import OLDER_FLAGS
+from kubestow.editions.flags import EDITION_FLAGS
 
 _IGNORED: Final = "Ignored when --config is given."
 _LEASE: Final = "Only used with leader election."
@@ -446,7 +446,7 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "0",
         f"JSON format with split streams: buffer for lines that are no errors. {_ALPHA}",
     ),
-    *OLDER_FLAGS,
+    *EDITION_FLAGS,
     Flag(
         Section.GLOBAL,
         "version",

@@ -3,8 +3,6 @@
 Not here: the arguments of plugins (`plugin_args`), what a gate changes (`defaults`).
 """
 
-from typing import Final
-
 import msgspec
 
 from kubestow.api.pod import DEFAULT_SCHEDULER_NAME
@@ -60,35 +58,6 @@ class ProfileConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     percentage_of_nodes_to_score: Int32 | None = None
     plugins: Plugins = Plugins()
     plugin_config: tuple[PluginConfig, ...] = ()
-
-
-# Spec 04 §2.6.
-DEFAULT_PLUGINS: Final = Plugins(
-    multi_point=PluginSet(
-        enabled=(
-            PluginRef("SchedulingGates"),
-            PluginRef("PrioritySort"),
-            PluginRef("NodeUnschedulable"),
-            PluginRef("NodeName"),
-            PluginRef("TaintToleration", 3),
-            PluginRef("NodeAffinity", 2),
-            PluginRef("NodePorts"),
-            PluginRef("NodeResourcesFit", 1),
-            PluginRef("VolumeRestrictions"),
-            PluginRef("NodeVolumeLimits"),
-            PluginRef("VolumeBinding"),
-            PluginRef("VolumeZone"),
-            PluginRef("PodTopologySpread", 2),
-            PluginRef("InterPodAffinity", 2),
-            PluginRef("DynamicResources", 2),
-            PluginRef("DefaultPreemption"),
-            PluginRef("NodeResourcesBalancedAllocation", 1),
-            PluginRef("ImageLocality", 1),
-            PluginRef("DefaultBinder"),
-            PluginRef("NodeDeclaredFeatures"),
-        )
-    )
-)
 
 
 def enabled_names(plugins: Plugins) -> list[str]:

@@ -1,19 +1,22 @@
-"""The schedulers with plugins of v1.17 and v1.20: their parts and their plugins."""
+"""Which rules an edition has. Each is imported when it is chosen."""
 
-from collections.abc import Mapping
-from typing import Final
-
-from kubestow.editions.rules import Edition
-from kubestow.editions.v1_17.engine import FactoryV117
-from kubestow.editions.v1_17.plugins import REGISTRY_117
-from kubestow.editions.v1_20.engine.factory import FactoryV120
-from kubestow.editions.v1_20.plugins.registry import REGISTRY_120
-
-_EDITIONS: Final[Mapping[str, Edition]] = {
-    "v1.17": Edition(FactoryV117, REGISTRY_117),
-    "v1.20": Edition(FactoryV120, REGISTRY_120),
-}
+from kubestow.editions.edition import Edition, Version
+from kubestow.editions.rules import CORE_RULES, Rules
+from kubestow.errors import ConfigError
 
 
-def edition_of(version: str) -> Edition:
-    return _EDITIONS[version]
+def rules_of(edition: Edition) -> Rules:
+    """The rules of an edition; raises ConfigError if it has no plugins."""
+    match edition.version:
+        case Version.V1_36:
+            return CORE_RULES
+        case Version.V1_20:
+            from kubestow.editions.v1_20.rules import RULES_V120
+
+            return RULES_V120
+        case Version.V1_17:
+            from kubestow.editions.v1_17.rules import RULES_V117
+
+            return RULES_V117
+        case Version.V1_9:
+            raise ConfigError(f"{edition.version} has no plugins")

@@ -12,9 +12,10 @@ from kubestow.api.decode import is_map
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.clock import Clock
 from kubestow.config.documents import read_document
+from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.editions.choosing import edition_of
-from kubestow.editions.gates import parse_older_gates
+from kubestow.editions import edition_named
+from kubestow.editions.choosing import rules_of
 from kubestow.editions.shared.policy import Policy, decode_policy, provider_policy, validate_policy
 from kubestow.editions.v1_9.engine.algorithm import Algorithm, build_algorithm
 from kubestow.editions.v1_9.engine.decide import DecisionV19
@@ -22,7 +23,7 @@ from kubestow.editions.v1_9.plugins.reasons import FITS
 from kubestow.editions.v1_9.simulator.embedded import EmbeddedV19, counted
 from kubestow.editions.v1_9.simulator.simulation import SimulationV19
 from kubestow.editions.v1_20.policy_plugins import profile_of_policy
-from kubestow.editions.v1_20.profiles import DEFAULT_PROVIDER, older_profile
+from kubestow.editions.v1_20.profiles import DEFAULT_PROVIDER, default_profile
 from kubestow.errors import ConfigError
 from kubestow.simulator.comparison.plain import run_plain
 from kubestow.simulator.comparison.played import scenario_of
@@ -53,21 +54,21 @@ def v1_9_algorithm(variant: SchedulerVariant) -> Algorithm:
     return algorithm._replace(extenders=extenders)
 
 
-def older_scheduler(variant: SchedulerVariant) -> PluginScheduler:
+def scheduler_of_edition(variant: SchedulerVariant) -> PluginScheduler:
     """The scheduler of v1.17 or v1.20; raises ConfigError that names the file."""
-    version = variant.version
-    profile = older_profile(version, parse_older_gates(version, ()))
-    edition = edition_of(version)
+    edition = edition_named(variant.version)
+    profile = default_profile(FeatureGates({}, edition))
+    rules = rules_of(edition)
     default = SchedulerConfig(profiles=(profile,))
     if not _has_policy(variant):
-        return scheduler_with_plugins(variant, edition, default=default, plugins=profile.plugins)
+        return scheduler_with_plugins(variant, rules, default=default, plugins=profile.plugins)
     policy = _policy(variant)
     validate_policy(policy)
-    profile = profile_of_policy(policy, profile, version=version, hard_pod_affinity_weight=1)
+    profile = profile_of_policy(policy, profile, edition=edition, hard_pod_affinity_weight=1)
     extenders = tuple(extender.as_config() for extender in policy.extenders)
     default = SchedulerConfig(profiles=(profile,), extenders=extenders)
     alone = msgspec.structs.replace(variant, config="")
-    return scheduler_with_plugins(alone, edition, default=default)
+    return scheduler_with_plugins(alone, rules, default=default)
 
 
 def _has_policy(variant: SchedulerVariant) -> bool:

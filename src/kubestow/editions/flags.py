@@ -1,4 +1,4 @@
-"""The flags of `kubestow run` for older versions of the scheduler (spec 09 §13.1).
+"""The flags of `kubestow run` that choose an edition, and those of older ones (spec 09 §13.1).
 
 `compatibility` is this project's; the others have the names and defaults of v1.9, and v1.17 and
 v1.20 had most of them, too.
@@ -11,7 +11,7 @@ from kubestow.config.flag_kinds import BOOL, INT32, STRING
 
 _SECTION: Final = Section.OLDER
 
-OLDER_FLAGS: Final[tuple[Flag, ...]] = (
+EDITION_FLAGS: Final[tuple[Flag, ...]] = (
     Flag(
         _SECTION,
         "compatibility",

@@ -1,16 +1,17 @@
-"""The options of an older scheduler: version, Policy or provider, gates (spec 09 §13.1)."""
+"""The options of the chosen edition: Policy or provider, and its gates (spec 09 §13.1)."""
 
-from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates, parse_gates
 from kubestow.config.flags import ParsedFlags
 from kubestow.config.profile import ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.editions.compatibility import AlgorithmOptions, Compatibility
-from kubestow.editions.flags import OLDER_FLAGS
-from kubestow.editions.gates import parse_older_gates
+from kubestow.editions import edition_named
+from kubestow.editions.algorithm_options import AlgorithmOptions
+from kubestow.editions.edition import Edition
+from kubestow.editions.flags import EDITION_FLAGS
 from kubestow.errors import ConfigError
 
 _LOCK_FIELDS: Final = {
@@ -19,43 +20,43 @@ _LOCK_FIELDS: Final = {
 }
 
 
-class OlderOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What only older versions of the scheduler have."""
+class EditionOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What was chosen: an edition by its gates, and what an edition that is not modern has."""
 
-    version: Compatibility = Compatibility.TODAY
+    gates: FeatureGates = DEFAULT_GATES
     algorithm: AlgorithmOptions = AlgorithmOptions()
-    # The gates of that version, all of them; empty for today's.
-    gates: Mapping[str, bool] = {}
+
+    @property
+    def edition(self) -> Edition:
+        return self.gates.edition
 
     def profile(self) -> ProfileConfig:
-        """The default profile of that version, and its provider."""
+        """The default profile of the edition, and its provider."""
         name = self.algorithm.scheduler_name
-        if self.version in (Compatibility.TODAY, Compatibility.V1_9):
+        if self.edition.is_modern or not self.edition.has_plugins:
             return ProfileConfig(scheduler_name=name)
         # Imported here, like every other edition: only when it is to run.
-        from kubestow.editions.v1_20.profiles import older_profile
+        from kubestow.editions.v1_20.profiles import default_profile
 
-        return older_profile(
-            self.version,
-            self.gates,
-            provider=self.algorithm.algorithm_provider,
-            scheduler_name=name,
+        return default_profile(
+            self.gates, provider=self.algorithm.algorithm_provider, scheduler_name=name
         )
 
 
-def older_options(flags: ParsedFlags) -> OlderOptions:
-    """What the flags say of an older version; raises ConfigError."""
-    version = Compatibility.parse(flags.text("compatibility"))
-    if version is Compatibility.TODAY:
-        for flag in OLDER_FLAGS:
+def edition_options(flags: ParsedFlags) -> EditionOptions:
+    """What the flags say of an edition; raises ConfigError."""
+    edition = edition_named(flags.text("compatibility"))
+    if edition.is_modern:
+        for flag in EDITION_FLAGS:
             if flag.name in flags.given and flag.name != "compatibility":
                 raise ConfigError(f"--{flag.name} needs --compatibility with an older version")
-        return OlderOptions()
-    if version is Compatibility.V1_9:
+        return EditionOptions(gates=parse_gates(flags.texts("feature-gates"), edition))
+    if not edition.has_plugins:
         for name in ("config", "write-config-to"):
             if flags.text(name):
                 raise ConfigError(
-                    f"--{name} is newer than v1.9; give a Policy with --policy-config-file"
+                    f"--{name} is newer than {edition.version}; "
+                    "give a Policy with --policy-config-file"
                 )
     algorithm = AlgorithmOptions(
         algorithm_provider=flags.text("algorithm-provider"),
@@ -68,12 +69,12 @@ def older_options(flags: ParsedFlags) -> OlderOptions:
     )
     if flags.text("config") and algorithm != AlgorithmOptions():
         raise ConfigError("--config replaces the flags of a Policy, a provider and a name")
-    gates = parse_older_gates(version, flags.texts("feature-gates"))
-    return OlderOptions(version=version, algorithm=algorithm, gates=gates)
+    gates = parse_gates(flags.texts("feature-gates"), edition)
+    return EditionOptions(gates=gates, algorithm=algorithm)
 
 
-def with_older_lock(config: SchedulerConfig, flags: ParsedFlags) -> SchedulerConfig:
-    """The configuration with the name of the lock, where an older flag gives it."""
+def with_named_lock(config: SchedulerConfig, flags: ParsedFlags) -> SchedulerConfig:
+    """The configuration with the name of the lock, where a flag of v1.9 gives it."""
     names = {field: flags.text(flag) for flag, field in _LOCK_FIELDS.items() if flag in flags.given}
     election = msgspec.structs.replace(config.leader_election, **names)
     return msgspec.structs.replace(config, leader_election=election)

@@ -1,8 +1,4 @@
-"""Which version of the scheduler with plugins is built: its parts and its plugins.
-
-Today's is here. Those of v1.17 and v1.20 are in `editions.choosing`, which is imported only if
-one of them is to run.
-"""
+"""What an edition with plugins computes in its own way: the parts that are built, and plugins."""
 
 from typing import Final, NamedTuple
 
@@ -11,11 +7,12 @@ from kubestow.engine.profiles import Registry
 from kubestow.plugins.registry import REGISTRY
 
 
-class Edition(NamedTuple):
+class Rules(NamedTuple):
     """`factory` connects the parts; `registry` has the plugins that profiles select from."""
 
     factory: type[SchedulerFactory] = SchedulerFactory
     registry: Registry = REGISTRY
 
 
-TODAY: Final = Edition()
+# Those of v1.36.
+CORE_RULES: Final = Rules()

@@ -1,4 +1,4 @@
-"""`kubestow simulate --compatibility`: the rules of the flags of older versions, and the run."""
+"""Simulations of editions that are not modern: the rules of their options, and the run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,12 +12,14 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.clock import Clock
 from kubestow.config.defaults import complete_config
 from kubestow.config.extenders import ExtenderConfig
+from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.editions.choosing import edition_of
-from kubestow.editions.compatibility import AlgorithmOptions, Compatibility
-from kubestow.editions.gates import EQUIVALENCE_CACHE, parse_older_gates
-from kubestow.editions.options import OlderOptions
-from kubestow.editions.rules import Edition
+from kubestow.editions.algorithm_options import AlgorithmOptions
+from kubestow.editions.choosing import rules_of
+from kubestow.editions.edition import Edition
+from kubestow.editions.options import EditionOptions
+from kubestow.editions.rules import Rules
+from kubestow.editions.v1_9 import EQUIVALENCE_CACHE
 from kubestow.editions.v1_9.engine.algorithm import algorithm_of
 from kubestow.editions.v1_9.engine.decide import DecisionV19
 from kubestow.editions.v1_9.simulator.embedded import EmbeddedV19, counted
@@ -37,24 +39,24 @@ from kubestow.simulator.simulation import Simulation
 def v1_9_simulation(
     documents: Sequence[Document],
     config_maps: Sequence[Document],
-    older: OlderOptions,
+    choice: EditionOptions,
 ) -> Callable[[Callable[[DecisionV19], None]], SimulationV19]:
     """A function that makes the simulation, to be called in the loop it runs in."""
-    options = older.algorithm
+    options = choice.algorithm
     algorithm = algorithm_of(options, _policy_data(options, config_maps))
     algorithm = algorithm._replace(extenders=_without_binders(algorithm.extenders))
     return lambda note: SimulationV19(
         documents,
         algorithm,
         scheduler_name=options.scheduler_name,
-        use_equivalence_cache=older.gates[EQUIVALENCE_CACHE],
+        use_equivalence_cache=choice.gates.enabled(EQUIVALENCE_CACHE),
         on_decision=note,
     )
 
 
-def v1_9_cluster(older: OlderOptions) -> MakeCluster:
+def v1_9_cluster(choice: EditionOptions) -> MakeCluster:
     """A function that makes the cluster of a scenario, with the v1.9 scheduler."""
-    options = older.algorithm
+    options = choice.algorithm
     algorithm = algorithm_of(options, None)
     algorithm = algorithm._replace(extenders=_without_binders(algorithm.extenders))
 
@@ -71,7 +73,7 @@ def v1_9_cluster(older: OlderOptions) -> MakeCluster:
             algorithm,
             clock,
             scheduler_name=options.scheduler_name,
-            use_equivalence_cache=older.gates[EQUIVALENCE_CACHE],
+            use_equivalence_cache=choice.gates.enabled(EQUIVALENCE_CACHE),
             listeners=[counted(collector.attempted)],
             controllers=controllers,
             seed=seed,
@@ -81,38 +83,32 @@ def v1_9_cluster(older: OlderOptions) -> MakeCluster:
     return make
 
 
-def default_simulation(version: Compatibility) -> MakeSimulation:
-    """A function that makes a simulation of that version with its defaults."""
-    older = OlderOptions(version=version, gates=parse_older_gates(version, ()))
+def default_simulation(edition: Edition) -> MakeSimulation:
+    """A function that makes a simulation of that edition with its defaults."""
+    choice = EditionOptions(gates=FeatureGates({}, edition))
 
     def make(documents: list[JsonObject], config: SchedulerConfig) -> SimulationV19 | Simulation:
-        if version is Compatibility.V1_9:
-            return SimulationV19(documents, algorithm_of(older.algorithm, None))
-        edition = edition_of(version)
-        config = msgspec.structs.replace(config, profiles=(older.profile(),))
-        return Simulation(documents, config, registry=edition.registry, factory=edition.factory)
+        if not edition.has_plugins:
+            return SimulationV19(documents, algorithm_of(choice.algorithm, None))
+        rules = rules_of(edition)
+        config = msgspec.structs.replace(config, profiles=(choice.profile(),))
+        return Simulation(documents, config, registry=rules.registry, factory=rules.factory)
 
     return make
 
 
-def older_edition(version: str) -> Edition:
-    return edition_of(version)
-
-
-def older_plugins_config(
-    path: Path | None, older: OlderOptions, edition: Edition, config_maps: Sequence[Document]
+def plugins_config(
+    path: Path | None, choice: EditionOptions, rules: Rules, config_maps: Sequence[Document]
 ) -> LoadedPlugins:
     """The configuration of a v1.17 or v1.20 scheduler, and its plugins."""
     if path is not None:
-        if older.algorithm != AlgorithmOptions():
+        if choice.algorithm != AlgorithmOptions():
             raise InputError("--config replaces the flags of a Policy, a provider and a name")
-        return load_scheduler_config(path, edition.registry, older.profile().plugins)
-    config = complete_config(SchedulerConfig(profiles=(older.profile(),)))
-    config = with_policy(config, older, _policy_data(older.algorithm, config_maps))
+        return load_scheduler_config(path, rules.registry, choice.profile().plugins)
+    config = complete_config(SchedulerConfig(profiles=(choice.profile(),)))
+    config = with_policy(config, choice, _policy_data(choice.algorithm, config_maps))
     extenders = _without_binders(config.extenders)
-    return LoadedPlugins(
-        msgspec.structs.replace(config, extenders=extenders), dict(edition.registry)
-    )
+    return LoadedPlugins(msgspec.structs.replace(config, extenders=extenders), dict(rules.registry))
 
 
 def _policy_data(

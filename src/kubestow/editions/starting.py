@@ -1,4 +1,4 @@
-"""How the process of an older scheduler is built (`service.process_parts`)."""
+"""How the process of an edition that is not modern is built (`service.process_parts`)."""
 
 from collections.abc import Callable
 
@@ -6,13 +6,11 @@ import msgspec
 import numpy as np
 
 from kubestow.clock import Clock
-from kubestow.editions.choosing import edition_of
-from kubestow.editions.compatibility import Compatibility
+from kubestow.editions.choosing import rules_of
 from kubestow.editions.shared.algorithm_source import find_config_map
 from kubestow.editions.v1_9.engine.algorithm import algorithm_of
 from kubestow.editions.v1_9.service.metrics import ProcessMetricsV19
 from kubestow.editions.v1_9.service.process import ProcessV19
-from kubestow.editions.v1_20.service.metric_names import older_metric_names
 from kubestow.editions.v1_20.service.plugin_config import with_policy
 from kubestow.editions.v1_20.service.policy_process import PolicyProcess
 from kubestow.service.connections import Connections
@@ -23,11 +21,13 @@ from kubestow.service.process_parts import ProcessParts
 from kubestow.service.run import ServiceProcess
 
 
-def older_parts(options: SchedulerOptions, clock: Clock, rng: np.random.Generator) -> ProcessParts:
-    """Those of the version that the options name; raises ConfigError."""
-    if options.older.version is Compatibility.V1_9:
-        return _parts_v1_9(options, clock, rng)
-    return _parts_with_plugins(options, clock, rng)
+def edition_parts(
+    options: SchedulerOptions, clock: Clock, rng: np.random.Generator
+) -> ProcessParts:
+    """Those of the edition that the options name; raises ConfigError."""
+    if options.choice.edition.has_plugins:
+        return _parts_with_plugins(options, clock, rng)
+    return _parts_v1_9(options, clock, rng)
 
 
 def _parts_v1_9(options: SchedulerOptions, clock: Clock, rng: np.random.Generator) -> ProcessParts:
@@ -41,7 +41,7 @@ def _parts_v1_9(options: SchedulerOptions, clock: Clock, rng: np.random.Generato
         set_verbosity: Callable[[int], None] | None = None,
         on_synced: Callable[[], None] | None = None,
     ) -> ServiceProcess:
-        flags = options.older.algorithm
+        flags = options.choice.algorithm
         config_map = await find_config_map(flags, connections.main)
         algorithm = algorithm_of(flags, None if config_map is None else config_map.data)
         return ProcessV19(
@@ -64,8 +64,8 @@ def _parts_v1_9(options: SchedulerOptions, clock: Clock, rng: np.random.Generato
 def _parts_with_plugins(
     options: SchedulerOptions, clock: Clock, rng: np.random.Generator
 ) -> ProcessParts:
-    metrics = ProcessMetrics(options, clock, rng, older_metric_names(options.older.version))
-    edition = edition_of(options.older.version)
+    metrics = ProcessMetrics(options, clock, rng, options.choice.edition.metric_names)
+    rules = rules_of(options.choice.edition)
 
     async def build(
         connections: Connections,
@@ -75,9 +75,9 @@ def _parts_with_plugins(
         set_verbosity: Callable[[int], None] | None = None,
         on_synced: Callable[[], None] | None = None,
     ) -> ServiceProcess:
-        older = options.older
-        config_map = await find_config_map(older.algorithm, connections.main)
-        config = with_policy(options.config, older, config_map and config_map.data)
+        choice = options.choice
+        config_map = await find_config_map(choice.algorithm, connections.main)
+        config = with_policy(options.config, choice, config_map and config_map.data)
         return PolicyProcess(
             msgspec.structs.replace(options, config=config),
             connections,
@@ -85,7 +85,7 @@ def _parts_with_plugins(
             clock,
             rng,
             hostname=hostname,
-            edition=edition,
+            rules=rules,
             config_map=config_map,
             loops=loops,
             set_verbosity=set_verbosity,

@@ -10,15 +10,17 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.clock import Clock
 from kubestow.cluster.events import EventRecorder
+from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.editions.choosing import edition_of
+from kubestow.editions.choosing import rules_of
+from kubestow.editions.edition import Edition
 from kubestow.editions.shared.policy import provider_policy
 from kubestow.editions.v1_9.cache import ObjectsV19
 from kubestow.editions.v1_9.engine.algorithm import build_algorithm
 from kubestow.editions.v1_9.engine.decide import DecisionV19
 from kubestow.editions.v1_9.engine.scheduler import SchedulerV19
 from kubestow.editions.v1_9.engine.watching import WatcherV19
-from kubestow.editions.v1_20.profiles import older_profile
+from kubestow.editions.v1_20.profiles import default_profile
 from kubestow.editions.v1_20.queue import SchedulingQueue120
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.queue import Queue
@@ -26,13 +28,13 @@ from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.walk import Narrator, Say, remember, tell, walk
 
 
-async def walk_older(version: str, say: Say, clock: Clock) -> None:
-    """Play the story with that version."""
-    if version == "v1.9":
+async def walk_edition(edition: Edition, say: Say, clock: Clock) -> None:
+    """Play the story with that edition."""
+    if not edition.has_plugins:
         await _walk_v1_9(say, clock)
         return
-    config = SchedulerConfig(profiles=(older_profile(version, {}),))
-    await walk(say, clock, edition=edition_of(version), config=config, counters=_counters)
+    config = SchedulerConfig(profiles=(default_profile(FeatureGates({}, edition)),))
+    await walk(say, clock, rules=rules_of(edition), config=config, counters=_counters)
 
 
 def _counters(queue: Queue) -> str:

@@ -20,14 +20,13 @@ from msgspec import field
 
 from kubestow.config.decoding import load_config
 from kubestow.config.defaults import complete_config
-from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates, parse_gates
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.field_errors import forbidden, invalid, raise_if_any
 from kubestow.config.flags import ParsedFlags, apply_flags, parse_flags
 from kubestow.config.scalars import Duration
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config, validate_config
-from kubestow.editions.compatibility import Compatibility
-from kubestow.editions.options import OlderOptions, older_options, with_older_lock
+from kubestow.editions.options import EditionOptions, edition_options, with_named_lock
 from kubestow.errors import ConfigError
 from kubestow.service.versions import UPSTREAM_VERSION
 
@@ -150,7 +149,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     write_config_to: str
     emulated_version: str
     reported_version: str
-    older: OlderOptions
+    choice: EditionOptions
     # For the log of all flags and `/flagz`.
     flags: ParsedFlags
 
@@ -166,10 +165,8 @@ def parse_options(
     if any(flags.arguments):
         got = " ".join(f'"{argument}"' for argument in flags.arguments)
         raise ConfigError(f'"{program}" does not take any arguments, got [{got}]')
-    older = older_options(flags)
-    gates = DEFAULT_GATES
-    if older.version is Compatibility.TODAY:
-        gates = parse_gates(flags.texts("feature-gates"))
+    choice = edition_options(flags)
+    gates = choice.gates if choice.edition.is_modern else DEFAULT_GATES
     versions = _Versions.of(flags)
     answer = _version_text(flags)
     if answer is not None:
@@ -178,7 +175,7 @@ def parse_options(
     raise_if_any(_logging_errors(logging, flags, gates))
     raise_if_any(_option_errors(flags, gates, versions))
     return SchedulerOptions(
-        config=_config(flags, gates, older),
+        config=_config(flags, gates, choice),
         gates=gates,
         master=flags.text("master"),
         pod_max_in_unschedulable_pods=flags.duration("pod-max-in-unschedulable-pods-duration"),
@@ -196,7 +193,7 @@ def parse_options(
         write_config_to=flags.text("write-config-to"),
         emulated_version=versions.emulated,
         reported_version=_reported_version(flags),
-        older=older,
+        choice=choice,
         flags=flags,
     )
 
@@ -204,14 +201,14 @@ def parse_options(
 # --- the configuration ---
 
 
-def _config(flags: ParsedFlags, gates: FeatureGates, older: OlderOptions) -> SchedulerConfig:
+def _config(flags: ParsedFlags, gates: FeatureGates, choice: EditionOptions) -> SchedulerConfig:
     path = flags.text("config")
-    profile = older.profile()
+    profile = choice.profile()
     if not path:
         # Spec 09 §2.1: without a file the defaults with flags applied are not validated.
         config = complete_config(SchedulerConfig(profiles=(profile,)), gates)
-        return with_older_lock(apply_flags(config, flags, is_from_file=False), flags)
-    defaults = None if older.version is Compatibility.TODAY else profile.plugins
+        return with_named_lock(apply_flags(config, flags, is_from_file=False), flags)
+    defaults = None if choice.edition.is_modern else profile.plugins
     config = apply_flags(load_config(path, gates, defaults), flags, is_from_file=True)
     check_config(config, gates, is_older=defaults is not None)
     return config

@@ -32,8 +32,7 @@ from kubestow.cluster.election import process_identity
 from kubestow.cluster.events import EventRecorder
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import write_config
-from kubestow.editions.compatibility import Compatibility
-from kubestow.editions.rules import TODAY, Edition
+from kubestow.editions.rules import CORE_RULES, Rules
 from kubestow.engine.bind import BindPermission
 from kubestow.engine.decision import Decision
 from kubestow.engine.listeners import DecisionListener
@@ -99,7 +98,7 @@ class ServiceProcess(ABC):
         is called when the caches are filled and scheduling begins. `configz` is what that page
         shows, by default the configuration.
         """
-        if options.page and options.older.version is not Compatibility.TODAY:
+        if options.page and not options.choice.edition.is_modern:
             raise ConfigError("--page needs the scheduler of today: leave out --compatibility")
         self.options = options
         self.config = config
@@ -339,13 +338,13 @@ class SchedulerProcess(ServiceProcess):
         rng: np.random.Generator,
         *,
         hostname: str,
-        edition: Edition = TODAY,
+        rules: Rules = CORE_RULES,
         loops: Loops | None = None,
         set_verbosity: Callable[[int], None] | None = None,
         on_synced: Callable[[], None] | None = None,
     ) -> None:
         """Build everything; nothing runs yet. Raises ConfigError."""
-        loaded = load_plugins(options.config, edition.registry)
+        loaded = load_plugins(options.config, rules.registry)
         super().__init__(
             options,
             loaded.config,
@@ -361,7 +360,7 @@ class SchedulerProcess(ServiceProcess):
         # A generator of its own: what else draws numbers must not change what is recorded.
         scheduler_rng = np.random.default_rng(int(rng.integers(2**63)))
         self.recording: RunRecording | None = None
-        if options.record and edition is not TODAY:
+        if options.record and not options.choice.edition.is_modern:
             raise ConfigError("--record needs the scheduler of today: leave out --compatibility")
         if options.record:
             self.recording = _begin_recording(options, self.config, clock, scheduler_rng)
@@ -371,7 +370,7 @@ class SchedulerProcess(ServiceProcess):
         listeners: list[DecisionListener] = []
         self.history = AttemptHistory(clock)
         metrics.own.observe_history(self.history)
-        self.scheduler = edition.factory(
+        self.scheduler = rules.factory(
             config=self.config,
             client=client,
             objects=ClusterObjects(),
@@ -498,7 +497,7 @@ def announce_config(process: ServiceProcess) -> bool:
     options = process.options
     if ignored := options.gates.without_effect:
         inform(log, "Feature gates of other components have no effect", gates=ignored)
-    if options.older.version is Compatibility.V1_9:
+    if not options.choice.edition.has_plugins:
         return False  # It has flags and a Policy instead; `/configz` shows them.
     if not options.write_config_to and not is_printed(log, 2):
         return False

@@ -18,7 +18,7 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock
 from kubestow.cluster.resources import PODS
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.editions.rules import TODAY, Edition
+from kubestow.editions.rules import CORE_RULES, Rules
 from kubestow.engine.decision import Decision
 from kubestow.errors import CacheError
 from kubestow.queue import Queue, QueuedPod
@@ -158,7 +158,7 @@ async def walk(
     say: Say,
     clock: Clock,
     *,
-    edition: Edition = TODAY,
+    rules: Rules = CORE_RULES,
     config: SchedulerConfig | None = None,
     counters: Callable[[Queue], str] = lambda _: "",
 ) -> None:
@@ -176,8 +176,8 @@ async def walk(
         store,
         config or SchedulerConfig(),
         clock,
-        registry=edition.registry,
-        factory=edition.factory,
+        registry=rules.registry,
+        factory=rules.factory,
         listeners=[decided],
         controllers=[FakeKubelets(store, clock)],
     )

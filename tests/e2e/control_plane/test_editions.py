@@ -15,7 +15,8 @@ import pytest
 
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod, first_condition
-from kubestow.editions.choosing import edition_of
+from kubestow.editions import edition_named
+from kubestow.editions.choosing import rules_of
 from kubestow.editions.shared.policy import provider_policy
 from kubestow.editions.v1_9.engine.algorithm import build_algorithm
 from kubestow.editions.v1_9.simulator.simulation import SimulationV19
@@ -50,13 +51,14 @@ def simulated(version: str, documents: list[JsonObject]) -> tuple[dict[str, str]
             algorithm = build_algorithm(provider_policy("DefaultProvider"))
             result = await SimulationV19(documents, algorithm).run()
         else:
-            edition, options = edition_of(version), parse_options([f"--compatibility={version}"])
+            rules = rules_of(edition_named(version))
+            options = parse_options([f"--compatibility={version}"])
             assert isinstance(options, SchedulerOptions)
             simulation = Simulation(
                 documents,
                 options.config,
-                registry=edition.registry,
-                factory=edition.factory,
+                registry=rules.registry,
+                factory=rules.factory,
                 on_decision=note,
             )
             result = await simulation.run()

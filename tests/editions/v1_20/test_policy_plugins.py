@@ -6,21 +6,27 @@ import pytest
 
 from kubestow.api.meta import JsonObject
 from kubestow.cache.snapshot import Snapshot
+from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.profile import ProfileConfig
+from kubestow.editions import edition_named
 from kubestow.editions.shared.policy import decode_policy
 from kubestow.editions.v1_20.plugins.registry import REGISTRY_120
 from kubestow.editions.v1_20.policy_plugins import profile_of_policy
-from kubestow.editions.v1_20.profiles import older_profile
+from kubestow.editions.v1_20.profiles import default_profile
 from kubestow.engine.profiles import build_profiles
 from kubestow.errors import ConfigError
 from kubestow.testing.handles import make_handle
 
 
+def gates_of(version: str) -> FeatureGates:
+    return FeatureGates({}, edition_named(version))
+
+
 def profile(policy: JsonObject, version: str = "v1.20") -> ProfileConfig:
     return profile_of_policy(
         decode_policy(json.dumps({"kind": "Policy", "apiVersion": "v1", **policy}).encode()),
-        older_profile(version, {}),
-        version=version,
+        default_profile(gates_of(version)),
+        edition=edition_named(version),
         hard_pod_affinity_weight=1,
     )
 
@@ -87,7 +93,7 @@ def test_example_3_empty_lists_leave_what_is_mandatory() -> None:
 
 @pytest.mark.parametrize("version", ["v1.17", "v1.20"])
 def test_example_4_missing_lists_are_the_default_ones(version: str) -> None:
-    default, made = older_profile(version, {}), profile({}, version)
+    default, made = default_profile(gates_of(version)), profile({}, version)
     assert filters(made) == filters(default)
     assert scores(made) == scores(default)
 

@@ -10,8 +10,9 @@ from typing import Final
 import msgspec
 
 from kubestow.config.profile import PluginConfig, ProfileConfig
+from kubestow.editions.edition import Edition
 from kubestow.editions.shared.policy import Policy, PredicatePolicy, PriorityPolicy
-from kubestow.editions.v1_20.profiles import older_plugins
+from kubestow.editions.v1_20.profiles import plugins_at
 from kubestow.errors import ConfigError
 
 # In the order in which predicates are checked; nothing for those that became taints.
@@ -62,7 +63,7 @@ def profile_of_policy(
     policy: Policy,
     default: ProfileConfig,
     *,
-    version: str,
+    edition: Edition,
     hard_pod_affinity_weight: int,
 ) -> ProfileConfig:
     """The profile that a Policy describes; raises ConfigError.
@@ -76,7 +77,7 @@ def profile_of_policy(
     if policy.predicates is not None:
         filters = _filters({_predicate_name(entry) for entry in policy.predicates})
     if policy.priorities is not None:
-        scores = _scores(_weights(policy.priorities), version)
+        scores = _scores(_weights(policy.priorities), edition)
     config = [*default.plugin_config, *arguments.plugin_config()]
     if "InterPodAffinity" in (*filters, *scores):
         weight = policy.hard_pod_affinity_symmetric_weight or hard_pod_affinity_weight
@@ -86,7 +87,7 @@ def profile_of_policy(
     if "EvenPodsSpreadPriority" in names and names.isdisjoint(_SPREAD):
         config.append(PluginConfig(name="PodTopologySpread", args={"defaultingType": "List"}))
     return msgspec.structs.replace(
-        default, plugins=older_plugins(filters, scores), plugin_config=tuple(config)
+        default, plugins=plugins_at(filters, scores), plugin_config=tuple(config)
     )
 
 
@@ -97,8 +98,8 @@ def _filters(names: set[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _scores(weights: Mapping[str, int], version: str) -> dict[str, int]:
-    spread = "PodTopologySpread" if version == "v1.20" else "DefaultPodTopologySpread"
+def _scores(weights: Mapping[str, int], edition: Edition) -> dict[str, int]:
+    spread = next(name for name in edition.scores if name.endswith("PodTopologySpread"))
     by_argument = {name: name for name in _BY_ARGUMENT}
     known = {**_PRIORITIES, **dict.fromkeys(_SPREAD, spread), **by_argument}
     _refuse_unknown("Priority", weights, known)

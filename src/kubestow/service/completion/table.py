@@ -55,7 +55,7 @@ def table_text() -> str:
     # All of this is needed here only, and takes long to load.
     from typer.main import get_command
 
-    from kubestow.config.feature_gates import GATES as KNOWN_GATES
+    from kubestow.editions import NEWEST
     from kubestow.service.cli import app, import_command
     from kubestow.service.command_names import COMMANDS as SUMMARIES
     from kubestow.simulator.bench.workloads import WORKLOADS as KNOWN_WORKLOADS
@@ -68,7 +68,7 @@ def table_text() -> str:
     words = KnownWords(
         commands=commands,
         options=_parameters(get_command(app))[0],
-        gates=sorted(KNOWN_GATES),
+        gates=sorted(NEWEST.gates),
         workloads=sorted(workload.name for workload in KNOWN_WORKLOADS),
     )
     return f"{_written(words, levels=6)}\n"

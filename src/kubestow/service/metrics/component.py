@@ -8,7 +8,7 @@ from prometheus_client import GCCollector, PlatformCollector, ProcessCollector, 
 from prometheus_client.registry import CollectorRegistry
 
 from kubestow import __version__
-from kubestow.config.feature_gates import GATES, FeatureGates
+from kubestow.config.feature_gates import FeatureGates
 from kubestow.service.metrics import buckets
 from kubestow.service.metrics.instruments import Counter, Histogram, KeptSeries
 from kubestow.service.metrics.registry import MetricsRegistry
@@ -172,7 +172,7 @@ def add_build_metrics(
         ("name", "stage"),
         stability="BETA",
     )
-    for name, gate in GATES.items():
+    for name, gate in gates.edition.gates.items():
         enabled.labels(name, gate.stage.value).set(1 if gates.enabled(name) else 0)
     binary = f"{major}.{minor}"
     registry.gauge(

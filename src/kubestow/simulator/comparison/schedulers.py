@@ -1,6 +1,6 @@
 """The scheduler of a variant, from the texts that its task has.
 
-Not here: versions before today's (`older`, imported only if one is to run), reading files.
+Not here: editions that are not modern (`editions.comparing`), reading files.
 """
 
 import re
@@ -18,8 +18,7 @@ from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.profile import PluginRef, Plugins
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config
-from kubestow.editions.rules import TODAY as TODAYS_EDITION
-from kubestow.editions.rules import Edition
+from kubestow.editions.rules import CORE_RULES, Rules
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profiles import Registry
 from kubestow.errors import ConfigError
@@ -41,30 +40,30 @@ class PluginScheduler(NamedTuple):
 
 def todays_scheduler(variant: SchedulerVariant, gates: FeatureGates) -> PluginScheduler:
     """Raises ConfigError that names the file."""
-    return scheduler_with_plugins(variant, TODAYS_EDITION, gates=gates)
+    return scheduler_with_plugins(variant, CORE_RULES, gates=gates)
 
 
 def scheduler_with_plugins(
     variant: SchedulerVariant,
-    edition: Edition,
+    rules: Rules,
     *,
     default: SchedulerConfig | None = None,
     plugins: Plugins | None = None,
     gates: FeatureGates = DEFAULT_GATES,
 ) -> PluginScheduler:
-    """`default` and `plugins` are what an older version has without a configuration."""
+    """`default` and `plugins`: what another edition has without a configuration."""
     try:
         config = complete_config(default or SchedulerConfig(), gates)
         if variant.config:
             config = decode_config(variant.config.encode(), gates, plugins)
             check_config(config, gates, is_older=plugins is not None)
-        loaded = load_plugins(_with_plugins(config, variant.plugins), edition.registry)
+        loaded = load_plugins(_with_plugins(config, variant.plugins), rules.registry)
     except ConfigError as error:
         # Upstream's text for duplicate keys has line breaks, and one contains the whole file.
         text = textwrap.shorten(str(error), _ERROR_LENGTH_MAX, placeholder=" …")
         raise ConfigError(f"{_place(variant, text)}{text}") from error
     config = without_binders(loaded.config)
-    return PluginScheduler(config, loaded.registry, edition.factory, gates)
+    return PluginScheduler(config, loaded.registry, rules.factory, gates)
 
 
 def _place(variant: SchedulerVariant, problem: str) -> str:

@@ -8,17 +8,15 @@ modules of plugins, but none of the files of the command line.
     TaskOutcome   the result of a task, or why there is none
 """
 
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
+from kubestow.editions import NEWEST
 from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.results import RunResult
-
-TODAY: Final = "v1.36"
-VERSIONS: Final = ("v1.9", "v1.17", "v1.20", TODAY)
 
 # Why a task has no result, or a doubtful one: an input that cannot be used, a plugin that raised an
 # error, a worker that died, a run that was stopped.
@@ -34,7 +32,7 @@ class SchedulerVariant(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     """
 
     name: str
-    version: str = TODAY
+    version: str = NEWEST.version
     config: str = ""
     config_name: str = ""
     plugins: tuple[str, ...] = ()

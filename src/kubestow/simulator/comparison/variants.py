@@ -6,9 +6,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from kubestow.editions.edition import Version
 from kubestow.errors import InputError
 from kubestow.files.reading import read_file
-from kubestow.simulator.comparison.task import VERSIONS, SchedulerVariant
+from kubestow.simulator.comparison.task import SchedulerVariant
 
 DEFAULT_NAME: Final = "default"
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -58,8 +59,8 @@ def _read_variant(text: str) -> ReadVariant:
 def _with_part(variant: SchedulerVariant, part: str) -> SchedulerVariant:
     replace = msgspec.structs.replace
     if _is_version(part):
-        if part not in VERSIONS:
-            raise InputError(f'there is no version "{part}", only {", ".join(VERSIONS)}')
+        if part not in tuple(Version):
+            raise InputError(f'there is no version "{part}", only {", ".join(reversed(Version))}')
         return replace(variant, version=part)
     if _is_plugin(part) and not Path(part).is_file():
         return replace(variant, plugins=(*variant.plugins, part))

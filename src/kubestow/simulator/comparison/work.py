@@ -13,6 +13,7 @@ import msgspec
 
 from kubestow.clock import SystemClock
 from kubestow.config.feature_gates import parse_gates
+from kubestow.editions import edition_named
 from kubestow.engine.decision import Decision
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.listeners import DecisionListener
@@ -26,7 +27,7 @@ from kubestow.simulator.comparison.plain import run_plain
 from kubestow.simulator.comparison.played import scenario_of
 from kubestow.simulator.comparison.plugin_times import PluginTimes
 from kubestow.simulator.comparison.schedulers import PluginScheduler, todays_scheduler
-from kubestow.simulator.comparison.task import TODAY, Material, Task, TaskFailure, TaskOutcome
+from kubestow.simulator.comparison.task import Material, Task, TaskFailure, TaskOutcome
 from kubestow.simulator.gang_definitions import dialects_of
 from kubestow.simulator.manifests import select_manifests
 from kubestow.simulator.results import RunResult
@@ -97,17 +98,19 @@ class _Observed:
 
     def run(self, material: Material) -> RunResult:
         task = self._task
-        if task.variant.version == TODAY:
+        edition = edition_named(task.variant.version)
+        if edition.is_modern:
             gates = parse_gates(material.gates)
             run = self._run_with_plugins(material, todays_scheduler(task.variant, gates))
         else:
             # Imported here, like every other edition: only when it is to run.
             from kubestow.editions import comparing
 
-            if task.variant.version == "v1.9":
-                run = comparing.run_v1_9(material, task, self.choices.choices)
+            if edition.has_plugins:
+                scheduler = comparing.scheduler_of_edition(task.variant)
+                run = self._run_with_plugins(material, scheduler)
             else:
-                run = self._run_with_plugins(material, comparing.older_scheduler(task.variant))
+                run = comparing.run_v1_9(material, task, self.choices.choices)
         return msgspec.structs.replace(run, variant=task.variant.name)
 
     def _run_with_plugins(self, material: Material, scheduler: PluginScheduler) -> RunResult:

@@ -11,7 +11,7 @@ import msgspec
 
 from kubestow.api.decode import UNREADABLE, quoted
 from kubestow.cluster.documents import is_list
-from kubestow.config.feature_gates import GATES
+from kubestow.editions import NEWEST
 from kubestow.errors import DecodeError, InputError
 from kubestow.files.reading import DamagedError, read_file, unpacked
 
@@ -73,7 +73,7 @@ def load_recording(path: Path) -> Recording:
                 f'"{path}": scenario {index} lacks {", ".join(missing)}; is the file complete?'
             )
         gates = scenario.get("gates", [])
-        if not is_list(gates) or not GATES.keys() >= set(map(str, gates)):
+        if not is_list(gates) or not NEWEST.gates.keys() >= set(map(str, gates)):
             raise DecodeError(
                 f'"{path}": scenario {index} needs feature gates {quoted(gates)}, of which some '
                 "are not known; leave this file out"

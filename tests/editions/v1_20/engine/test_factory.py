@@ -12,7 +12,8 @@ from kubestow.api.decode import to_document
 from kubestow.api.meta import JsonObject, Object
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.editions.choosing import edition_of
+from kubestow.editions import edition_named
+from kubestow.editions.choosing import rules_of
 from kubestow.editions.v1_17.cache import Cache117, Snapshot117
 from kubestow.editions.v1_20.cache import Cache120
 from kubestow.editions.v1_20.engine.reservoir import ReservoirSelector
@@ -30,7 +31,9 @@ NODES = [document("Node", make_node(name, cpu="2", memory="8Gi")) for name in ("
 
 
 def simulation(version: str, documents: list[JsonObject]) -> Simulation:
-    return Simulation(documents, SchedulerConfig(), factory=edition_of(version).factory)
+    return Simulation(
+        documents, SchedulerConfig(), factory=rules_of(edition_named(version)).factory
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,7 +70,7 @@ def test_an_assumed_pod_that_is_not_confirmed_expires(
     make_world: type[Any], run: Callable[[Coroutine[Any, Any, None]], None], name: str
 ) -> None:
     async def scenario() -> None:
-        world = make_world(nodes=[make_node("n1")], factory=edition_of(name).factory)
+        world = make_world(nodes=[make_node("n1")], factory=rules_of(edition_named(name)).factory)
         running = asyncio.create_task(world.scheduler.run())
         pod = world.create(make_pod("p"))
         await world.settle()
@@ -88,7 +91,7 @@ def test_nothing_expires_after_the_end(
     make_world: type[Any], run: Callable[[Coroutine[Any, Any, None]], None], name: str
 ) -> None:
     async def scenario() -> None:
-        world = make_world(nodes=[make_node("n1")], factory=edition_of(name).factory)
+        world = make_world(nodes=[make_node("n1")], factory=rules_of(edition_named(name)).factory)
         running = asyncio.create_task(world.scheduler.run())
         pod = world.create(make_pod("p"))
         await world.settle()

@@ -9,7 +9,8 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
-from kubestow.editions.choosing import edition_of
+from kubestow.editions import edition_named
+from kubestow.editions.choosing import rules_of
 from kubestow.errors import ApiError
 from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.simulator.embedded import EmbeddedCluster
@@ -48,8 +49,8 @@ def pod(name: str, priority: int = 0, node_name: str = "") -> JsonObject:
 def simulation(version: str, documents: list[JsonObject]) -> Simulation:
     options = parse_options([f"--compatibility={version}"])
     assert isinstance(options, SchedulerOptions)
-    edition = edition_of(version)
-    return Simulation(documents, options.config, registry=edition.registry, factory=edition.factory)
+    rules = rules_of(edition_named(version))
+    return Simulation(documents, options.config, registry=rules.registry, factory=rules.factory)
 
 
 @pytest.mark.parametrize("version", ["v1.17", "v1.20"])

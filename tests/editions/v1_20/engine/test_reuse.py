@@ -11,8 +11,10 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
-from kubestow.editions.choosing import edition_of
-from kubestow.editions.v1_20.profiles import older_profile
+from kubestow.config.feature_gates import FeatureGates
+from kubestow.editions import edition_named
+from kubestow.editions.choosing import rules_of
+from kubestow.editions.v1_20.profiles import default_profile
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision
 from kubestow.engine.profiles import build_profiles
@@ -28,8 +30,9 @@ def decider_of(version: str, objects: ClusterObjects) -> tuple[Snapshot, Decider
     handle = make_handle(snapshot, objects=objects)
     nominator = Nominator(find=lambda _: None, pod_lister=lambda *_: None)
     handle.nominator = nominator
-    config = older_profile(version, {})
-    profiles = build_profiles([config], edition_of(version).registry, lambda _: handle)
+    edition = edition_named(version)
+    config = default_profile(FeatureGates({}, edition))
+    profiles = build_profiles([config], rules_of(edition).registry, lambda _: handle)
     decider = Decider(snapshot, nominator, percentage_of_nodes_to_score=100)
     return snapshot, decider, profiles[config.scheduler_name]
 

@@ -1,1 +1,1 @@
-"""Older schedulers as services: `kubestow run --compatibility v1.9`, `v1.17` and `v1.20`."""
+"""The process of a v1.9 scheduler: `kubestow run --compatibility v1.9`."""

@@ -14,9 +14,9 @@ from kubestow.api.config_map import ConfigMap
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.clock import Clock
-from kubestow.editions.gates import EQUIVALENCE_CACHE
-from kubestow.editions.options import OlderOptions
+from kubestow.editions.options import EditionOptions
 from kubestow.editions.shared.config_map_watch import end_on_change
+from kubestow.editions.v1_9 import EQUIVALENCE_CACHE
 from kubestow.editions.v1_9.cache import ObjectsV19
 from kubestow.editions.v1_9.engine.algorithm import Algorithm
 from kubestow.editions.v1_9.engine.extenders import extenders_v1_9
@@ -64,10 +64,10 @@ class ProcessV19(ServiceProcess):
             loops=loops,
             set_verbosity=set_verbosity,
             on_synced=on_synced,
-            configz=lambda: configz_v1_9(options.older, algorithm),
+            configz=lambda: configz_v1_9(options.choice, algorithm),
         )
         self._config_map = config_map
-        name = options.older.algorithm.scheduler_name
+        name = options.choice.algorithm.scheduler_name
         cycles = WaitingCycles() if algorithm.extenders else None
         self.scheduler = SchedulerV19(
             algorithm,
@@ -76,7 +76,7 @@ class ProcessV19(ServiceProcess):
             events=ProfileEvents(self.recorder, name),
             clock=clock,
             scheduler_name=name,
-            use_equivalence_cache=options.older.gates[EQUIVALENCE_CACHE],
+            use_equivalence_cache=options.choice.gates.enabled(EQUIVALENCE_CACHE),
             extenders=None
             if cycles is None
             else extenders_v1_9(algorithm.extenders, wait=cycles.wait),
@@ -121,9 +121,9 @@ class ProcessV19(ServiceProcess):
         inform(log, "Dump of scheduling queue", pods="".join(map(pod_line, waiting)))
 
 
-def configz_v1_9(older: OlderOptions, algorithm: Algorithm) -> JsonObject:
+def configz_v1_9(choice: EditionOptions, algorithm: Algorithm) -> JsonObject:
     """The flags, and the rules that they select."""
-    options = older.algorithm
+    options = choice.algorithm
     source: JsonObject
     match options.source:
         case "provider":
@@ -144,6 +144,6 @@ def configz_v1_9(older: OlderOptions, algorithm: Algorithm) -> JsonObject:
             "predicates": [predicate.name for predicate in algorithm.predicates],
             "priorities": {entry.priority.name: entry.weight for entry in algorithm.priorities},
             "extenders": [without_secrets(one.url_prefix) for one in algorithm.extenders],
-            "featureGates": dict(older.gates),
+            "featureGates": choice.gates.values(),
         }
     }

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from kubestow.editions.compatibility import Compatibility
+from kubestow.editions import NEWEST
+from kubestow.editions.edition import Version
 from kubestow.errors import InputError
 from kubestow.service.commands.bench.earlier import with_subcommand
 from kubestow.service.commands.file_options import Force
@@ -131,8 +132,8 @@ def simulate(
     output: _Output = BenchFormat.TABLE,
     profile: _Profile = None,
     compatibility: Annotated[
-        Compatibility, typer.Option(help="Of this version of kube-scheduler, with its defaults.")
-    ] = Compatibility.TODAY,
+        Version, typer.Option(help="Of this version of kube-scheduler, with its defaults.")
+    ] = NEWEST.version,
     force: Force = False,
 ) -> None:
     """Time whole simulations, not decisions alone.

@@ -17,7 +17,7 @@ import numpy as np
 
 from kubestow.clock import SystemClock
 from kubestow.config.feature_gates import DEFAULT_GATES
-from kubestow.editions.compatibility import Compatibility
+from kubestow.editions import NEWEST, edition_named
 from kubestow.errors import InputError, KubestowError
 from kubestow.files import keeping
 from kubestow.framework.profile import Profile
@@ -66,7 +66,7 @@ class BenchRequest(msgspec.Struct, frozen=True, kw_only=True):
     force: bool
     is_checked: bool = False
     is_simulated: bool = False
-    compatibility: Compatibility = Compatibility.TODAY
+    compatibility: str = NEWEST.version
 
 
 class Job(NamedTuple):
@@ -78,7 +78,7 @@ class Job(NamedTuple):
     nodes: int | None
     pods: int | None
     check: bool
-    compatibility: Compatibility = Compatibility.TODAY
+    compatibility: str = NEWEST.version
 
     @property
     def workload(self) -> Workload:
@@ -176,11 +176,12 @@ def _measure(job: Job) -> PodTimes:
 
 def _simulate(job: Job) -> PodTimes:
     make: MakeSimulation = Simulation
-    if job.compatibility is not Compatibility.TODAY:
-        # Imported here, like all legacy code: only when an older version is to run.
+    edition = edition_named(job.compatibility)
+    if not edition.is_modern:
+        # Imported here, like every other edition: only when it is to run.
         from kubestow.editions.simulating import default_simulation
 
-        make = default_simulation(job.compatibility)
+        make = default_simulation(edition)
     return measure_simulation(
         job.workload, percentage=job.percent, nodes=job.nodes, pods=job.pod_count, make=make
     )

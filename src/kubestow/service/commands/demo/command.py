@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from kubestow.editions.compatibility import Compatibility
+from kubestow.editions import NEWEST, edition_named
+from kubestow.editions.edition import Edition, Version
 from kubestow.errors import InputError
 from kubestow.service.commands.file_options import Force, MaxInput
 from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
@@ -56,9 +57,9 @@ def demo(
         ),
     ] = None,
     compatibility: Annotated[
-        Compatibility,
+        Version,
         typer.Option(help="With --verbose: the version of kube-scheduler to look into."),
-    ] = Compatibility.TODAY,
+    ] = NEWEST.version,
     verbose: Annotated[
         bool,
         typer.Option(
@@ -192,7 +193,7 @@ def demo(
     """
     mode = _mode(context)
     if mode == "story":
-        _tell(speed, compatibility, record, verbose=verbose, force=force)
+        _tell(speed, edition_named(compatibility), record, verbose=verbose, force=force)
         return
     if record is not None and not scheduler:
         raise InputError("--record has no effect with --no-scheduler: there is nothing to record")
@@ -260,7 +261,7 @@ def _page_nodes(shapes: "Sequence[NodeShape]", count: int | None) -> "list[JsonO
 
 def _tell(
     speed: float | None,
-    compatibility: Compatibility,
+    edition: Edition,
     record: Path | None,
     *,
     verbose: bool,
@@ -271,9 +272,9 @@ def _tell(
     if verbose:
         from kubestow.service.commands.demo.verbose import tell_demo
 
-        tell_demo(compatibility, speed)
+        tell_demo(edition, speed)
         return
-    if compatibility is not Compatibility.TODAY:
+    if edition is not NEWEST:
         raise InputError("--compatibility needs --verbose: kubestow demo --verbose …")
     from kubestow.service.commands.demo.play import play_demo
 

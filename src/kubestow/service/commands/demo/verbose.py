@@ -2,26 +2,26 @@
 
 import asyncio
 
-from kubestow.editions.compatibility import Compatibility
+from kubestow.editions.edition import Edition
 from kubestow.service.output import stdout
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.simulator.walk import walk
 
 
-def tell_demo(version: Compatibility, speed: float | None) -> None:
-    """Print the story of that version, at this many virtual seconds per real one."""
-    run_in_virtual_time(_tell(version), speed=speed or None)
+def tell_demo(edition: Edition, speed: float | None) -> None:
+    """Print the story of that edition, at this many virtual seconds per real one."""
+    run_in_virtual_time(_tell(edition), speed=speed or None)
 
 
-async def _tell(version: Compatibility) -> None:
+async def _tell(edition: Edition) -> None:
     clock = VirtualClock(asyncio.get_running_loop())
-    if version is Compatibility.TODAY:
+    if edition.is_modern:
         await walk(_say, clock)
         return
     # Imported here, like every other edition: only when it is to run.
-    from kubestow.editions.walking import walk_older
+    from kubestow.editions.walking import walk_edition
 
-    await walk_older(version, _say, clock)
+    await walk_edition(edition, _say, clock)
 
 
 def _say(now_s: float, subject: str, text: str) -> None:

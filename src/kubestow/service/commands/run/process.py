@@ -12,7 +12,6 @@ import numpy as np
 
 from kubestow import collector
 from kubestow.clock import Clock, SystemClock
-from kubestow.editions.compatibility import Compatibility
 from kubestow.errors import CacheCorruptedError, ConfigError
 from kubestow.logs import fail
 from kubestow.service.connections import connect
@@ -96,12 +95,12 @@ async def _run(options: SchedulerOptions, verbosity: Verbosity) -> int:
 
 
 def _parts(options: SchedulerOptions, clock: Clock, rng: np.random.Generator) -> ProcessParts:
-    if options.older.version is Compatibility.TODAY:
+    if options.choice.edition.is_modern:
         return todays_parts(options, clock, rng)
     # Imported here, like every other edition: only when it is to run.
-    from kubestow.editions.starting import older_parts
+    from kubestow.editions.starting import edition_parts
 
-    return older_parts(options, clock, rng)
+    return edition_parts(options, clock, rng)
 
 
 def _log_settings(options: LoggingOptions) -> LogSettings:

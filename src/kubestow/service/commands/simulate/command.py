@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kubestow.editions.compatibility import AlgorithmOptions, Compatibility
+from kubestow.editions import NEWEST, edition_named
+from kubestow.editions.algorithm_options import AlgorithmOptions
+from kubestow.editions.edition import Version
 from kubestow.service.commands.input_options import takes_cluster
 from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
 from kubestow.service.formats import OutputFormat, TraceFormat
@@ -135,13 +137,13 @@ def simulate(
         ),
     ] = None,
     compatibility: Annotated[
-        Compatibility,
+        Version,
         typer.Option(
             help="Decide as this version of kube-scheduler: with the plugins or rules, the queue, "
             "the cache and the choice among equals of its time.",
             rich_help_panel=_OLDER,
         ),
-    ] = Compatibility.TODAY,
+    ] = NEWEST.version,
     algorithm_provider: Annotated[
         str,
         typer.Option(
@@ -234,7 +236,7 @@ def simulate(
         percentage=percentage,
         feature_gates=feature_gates or (),
         is_failing_on_pending=fail_on_pending,
-        compatibility=compatibility,
+        edition=edition_named(compatibility),
         algorithm=AlgorithmOptions(
             algorithm_provider=algorithm_provider,
             policy_config_file=policy_config_file,

@@ -9,9 +9,7 @@ from typing import Protocol
 
 from kubestow.api.files import Document
 from kubestow.config.feature_gates import DEFAULT_GATES
-from kubestow.editions.compatibility import AlgorithmOptions, Compatibility
-from kubestow.editions.gates import parse_older_gates
-from kubestow.editions.options import OlderOptions
+from kubestow.editions.algorithm_options import AlgorithmOptions
 from kubestow.errors import InputError
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.service.commands.cluster_input import load_input
@@ -42,17 +40,17 @@ def simulate_files(request: SimulateRequest) -> int:
     if request.nodes is not None or request.pods is not None:
         raise InputError("--nodes and --pods are files of a trace: give its format with --trace")
     check_outputs(request)
-    # An older version has plugins of its own, which its configuration may name.
-    is_older = request.compatibility is not Compatibility.TODAY
-    loaded = load_scheduler_config(None if is_older else request.config_file)
+    # Another edition has plugins of its own, which its configuration may name.
+    is_modern = request.edition.is_modern
+    loaded = load_scheduler_config(request.config_file if is_modern else None)
     manifests = load_input(
         request.cluster,
         command="simulate",
         reads_config_maps=bool(request.algorithm.policy_configmap),
         dialects=dialects_of(loaded.config),
-        gates=DEFAULT_GATES if is_older else checked_gates(request.feature_gates),
+        gates=checked_gates(request.feature_gates) if is_modern else DEFAULT_GATES,
     )
-    if request.record is not None and request.compatibility is not Compatibility.TODAY:
+    if request.record is not None and not is_modern:
         raise InputError("--record needs the scheduler of today: leave out --compatibility")
     make = _maker(request, manifests, loaded)
     with warnings_on_stderr(), progress_bar("Placing pods") as progress:
@@ -82,15 +80,15 @@ def _maker(
     request: SimulateRequest, manifests: Manifests, loaded: LoadedPlugins
 ) -> "_MakeSimulation":
     documents = manifests.documents
-    if request.compatibility is Compatibility.V1_9:
+    if not request.edition.has_plugins:
         if request.config_file is not None or request.percentage is not None:
             raise InputError(
                 "--config and --percentage-of-nodes-to-score are newer than v1.9; "
                 "give a Policy with --policy-config-file"
             )
         return _of_v1_9(documents, manifests.config_maps, request)
-    if request.compatibility is not Compatibility.TODAY:
-        return _older_with_plugins(documents, manifests.config_maps, request)
+    if not request.edition.is_modern:
+        return _edition_with_plugins(documents, manifests.config_maps, request)
     if request.algorithm != AlgorithmOptions():
         raise InputError("flags of older schedulers need --compatibility with an older version")
     return _with_plugins(documents, request, loaded)
@@ -128,24 +126,19 @@ def _with_plugins(
     )
 
 
-def _older_with_plugins(
+def _edition_with_plugins(
     documents: Sequence[Document], config_maps: Sequence[Document], request: SimulateRequest
 ) -> _MakeSimulation:
-    # Imported here, like all legacy code: only when an older version is to run.
-    from kubestow.editions.simulating import older_edition, older_plugins_config
+    # Imported here, like every other edition: only when it is to run.
+    from kubestow.editions.choosing import rules_of
+    from kubestow.editions.simulating import plugins_config
 
-    edition, older = older_edition(request.compatibility), _older_options(request)
-    config, registry = older_plugins_config(request.config_file, older, edition, config_maps)
+    rules, choice = rules_of(request.edition), request.choice()
+    config, registry = plugins_config(request.config_file, choice, rules, config_maps)
     config = with_percentage(config, request)
     return lambda note: Simulation(
-        documents, config, registry=registry, on_decision=note, factory=edition.factory
+        documents, config, registry=registry, on_decision=note, factory=rules.factory
     )
-
-
-def _older_options(request: SimulateRequest) -> OlderOptions:
-    version = request.compatibility
-    gates = parse_older_gates(version, request.feature_gates)
-    return OlderOptions(version=version, algorithm=request.algorithm, gates=gates)
 
 
 def _of_v1_9(
@@ -153,4 +146,4 @@ def _of_v1_9(
 ) -> _MakeSimulation:
     from kubestow.editions.simulating import v1_9_simulation
 
-    return v1_9_simulation(documents, config_maps, _older_options(request))
+    return v1_9_simulation(documents, config_maps, request.choice())

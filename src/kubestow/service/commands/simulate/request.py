@@ -6,8 +6,11 @@ from typing import Final
 
 import msgspec
 
+from kubestow.config.feature_gates import parse_gates
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.editions.compatibility import AlgorithmOptions, Compatibility
+from kubestow.editions.algorithm_options import AlgorithmOptions
+from kubestow.editions.edition import Edition
+from kubestow.editions.options import EditionOptions
 from kubestow.recording.recording import RecordTo
 from kubestow.service.commands.cluster_input import InputRequest
 from kubestow.service.formats import OutputFormat, TraceFormat
@@ -42,8 +45,13 @@ class SimulateRequest(msgspec.Struct, frozen=True, kw_only=True):
     percentage: int | None
     feature_gates: Sequence[str]
     is_failing_on_pending: bool
-    compatibility: Compatibility
+    edition: Edition
     algorithm: AlgorithmOptions
+
+    def choice(self) -> EditionOptions:
+        """What was chosen of an edition; raises ConfigError."""
+        gates = parse_gates(self.feature_gates, self.edition)
+        return EditionOptions(gates=gates, algorithm=self.algorithm)
 
 
 def with_percentage(config: SchedulerConfig, request: SimulateRequest) -> SchedulerConfig:

@@ -10,9 +10,7 @@ import msgspec
 from kubestow.api.files import Document
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.editions.compatibility import AlgorithmOptions, Compatibility
-from kubestow.editions.gates import parse_older_gates
-from kubestow.editions.options import OlderOptions
+from kubestow.editions.algorithm_options import AlgorithmOptions
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profiles import Registry
 from kubestow.errors import InputError
@@ -80,7 +78,7 @@ def simulate_scenario(request: SimulateRequest) -> int:
 
 
 def _check(request: SimulateRequest) -> None:
-    is_today = request.compatibility is Compatibility.TODAY
+    is_modern = request.edition.is_modern
     if request.trace is not None or request.nodes is not None or request.pods is not None:
         raise InputError("--scenario and --trace exclude each other")
     if request.limit_s is not None:
@@ -90,41 +88,37 @@ def _check(request: SimulateRequest) -> None:
             "--cordon, --drain, --add-nodes, --remove-pods and --reschedule change the cluster of "
             "one placement; a scenario has actions for this"
         )
-    is_v1_9 = request.compatibility is Compatibility.V1_9
-    if is_v1_9 and (request.config_file is not None or request.percentage is not None):
+    if not request.edition.has_plugins and (
+        request.config_file is not None or request.percentage is not None
+    ):
         raise InputError(
             "--config and --percentage-of-nodes-to-score are newer than v1.9; "
             "give a Policy with --policy-config-file"
         )
     if request.algorithm.policy_configmap:
         raise InputError("a scenario reads no ConfigMap: give the Policy with --policy-config-file")
-    if request.record is not None and not is_today:
+    if request.record is not None and not is_modern:
         raise InputError("--record needs the scheduler of today: leave out --compatibility")
-    if is_today and request.algorithm != AlgorithmOptions():
+    if is_modern and request.algorithm != AlgorithmOptions():
         raise InputError("flags of older schedulers need --compatibility with an older version")
 
 
 def _scheduler(request: SimulateRequest) -> _Scheduler:
-    if request.compatibility is Compatibility.TODAY:
+    if request.edition.is_modern:
         config, registry = load_scheduler_config(request.config_file)
         gates = checked_gates(request.feature_gates)
         return _Scheduler(with_percentage(config, request), registry, gates)
-    # Imported here, like all legacy code: only when an older version is to run.
-    from kubestow.editions.simulating import (
-        older_edition,
-        older_plugins_config,
-        v1_9_cluster,
-    )
+    # Imported here, like every other edition: only when it is to run.
+    from kubestow.editions.choosing import rules_of
+    from kubestow.editions.simulating import plugins_config, v1_9_cluster
 
-    version = request.compatibility
-    gates = parse_older_gates(version, request.feature_gates)
-    older = OlderOptions(version=version, algorithm=request.algorithm, gates=gates)
-    if version is Compatibility.V1_9:
-        return _Scheduler(SchedulerConfig(), {}, make_cluster=v1_9_cluster(older))
-    edition = older_edition(version)
-    config, registry = older_plugins_config(request.config_file, older, edition, ())
+    choice = request.choice()
+    if not request.edition.has_plugins:
+        return _Scheduler(SchedulerConfig(), {}, make_cluster=v1_9_cluster(choice))
+    rules = rules_of(request.edition)
+    config, registry = plugins_config(request.config_file, choice, rules, ())
     config = with_percentage(config, request)
-    return _Scheduler(config, registry, factory=edition.factory)
+    return _Scheduler(config, registry, factory=rules.factory)
 
 
 def _until_s(text: str) -> float:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import msgspec
 
-from kubestow.editions.compatibility import Compatibility
 from kubestow.errors import InputError
 from kubestow.service.commands.cluster_input import InputRequest, load_input
 from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
@@ -27,7 +26,7 @@ from kubestow.simulator.traces.plain import plain_scenario
 
 def simulate_trace(request: SimulateRequest) -> int:
     """Play the trace, print its result and write reports; the exit code."""
-    if request.compatibility is not Compatibility.TODAY:
+    if not request.edition.is_modern:
         raise InputError("--trace needs the scheduler of today: leave out --compatibility")
     check_outputs(request)
     loaded = load_scheduler_config(request.config_file)

@@ -1,30 +1,12 @@
-"""Which version of the scheduler decides, and the flags of the older ones (spec 09 §13.1)."""
+"""The flags of v1.9, v1.17 and v1.20 that choose rules (spec 09 §13.1)."""
 
-from enum import StrEnum
 from typing import Literal
 
 import msgspec
 
-from kubestow.errors import ConfigError
-
-
-class Compatibility(StrEnum):
-    TODAY = "v1.36"
-    V1_20 = "v1.20"
-    V1_17 = "v1.17"
-    V1_9 = "v1.9"
-
-    @classmethod
-    def parse(cls, text: str) -> "Compatibility":
-        try:
-            return cls(text)
-        except ValueError as error:
-            names = ", ".join(sorted(cls))
-            raise ConfigError(f'--compatibility is "{text}", expected one of {names}') from error
-
 
 class AlgorithmOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The v1.9 flags that select algorithms (spec 09 §13.1)."""
+    """A provider, or a Policy in a file or a ConfigMap; whose pods are placed."""
 
     algorithm_provider: str = "DefaultProvider"
     policy_config_file: str = ""
