@@ -1,6 +1,7 @@
 """The tree keeps its promises: a newcomer opens it, guesses the right file, and is right."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -16,6 +17,8 @@ FOLDERS = sorted({module.parent for module in MODULES})
 CORE_EDITION = "kubestow.editions.v1_36"
 # A file is named after its subject; these name none.
 NAMES_WITHOUT_SUBJECT = {"utils", "util", "helpers", "helper", "common", "misc"}
+# How a description begins that has its subject in the one above.
+FRAGMENT = re.compile(r"(The same|That of|Those of|Of|Likewise)\b")
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=str)
@@ -26,6 +29,15 @@ def test_every_folder_is_a_package(folder: Path) -> None:
 @pytest.mark.parametrize("module", MODULES, ids=str)
 def test_every_file_opens_by_saying_why_it_exists(module: Path) -> None:
     assert ast.get_docstring(ast.parse((ROOT / module).read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_no_description_is_a_part_of_the_one_above(module: Path) -> None:
+    """An editor shows each by itself, and a search finds it alone."""
+    tree = ast.parse((ROOT / module).read_text(encoding="utf-8"))
+    described = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    texts = [ast.get_docstring(node) for node in ast.walk(tree) if isinstance(node, described)]
+    assert [text for text in texts if text and FRAGMENT.match(text)] == []
 
 
 def test_every_file_is_named_after_its_subject() -> None:

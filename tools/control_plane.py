@@ -10,7 +10,7 @@ PROGRAMS: Final = ("etcd", "kube-apiserver", "kubectl")
 
 
 def missing_programs(folder: str) -> list[str]:
-    """Those that the folder lacks; all if none is named."""
+    """The programs that the folder lacks; all if no folder is named."""
     return [name for name in PROGRAMS if not folder or not shutil.which(Path(folder, name))]
 
 

@@ -106,7 +106,7 @@ async def start_scheduler(*flags: str, import_from: Path | None = None) -> Sched
 async def running_scheduler(
     *flags: str, import_from: Path | None = None
 ) -> AsyncGenerator[SchedulerProcessRun, None]:
-    """The same, killed on leaving if it still runs."""
+    """A started scheduler, killed on leaving if it still runs."""
     run = await start_scheduler(*flags, import_from=import_from)
     try:
         yield run

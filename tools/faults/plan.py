@@ -48,7 +48,7 @@ class Plan(NamedTuple):
     setup: Setup = Setup()
 
     def without(self, left_out: set[int]) -> "Plan":
-        """The same without these actions, by their position."""
+        """A copy of the plan without these actions, by their position."""
         kept = (action for index, action in enumerate(self.actions) if index not in left_out)
         return self._replace(actions=tuple(kept))
 

@@ -24,7 +24,7 @@ def damaged(*examples: str) -> st.SearchStrategy[str]:
 
 
 def damaged_bytes(*examples: bytes) -> st.SearchStrategy[bytes]:
-    """The same for bytes, with any byte among the pieces."""
+    """One of the examples, with pieces removed, inserted or repeated; a piece may be any byte."""
     texts = damaged(*(example.decode("latin-1") for example in examples))
     return texts.map(lambda text: text.encode("latin-1", "replace"))
 

@@ -45,7 +45,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterProcess:
-    """The other process. Each method waits for its answer."""
+    """A cluster in another process. Each method waits for its answer."""
 
     def __init__(self, nodes: int) -> None:
         context = multiprocessing.get_context("spawn")

@@ -166,7 +166,7 @@ def evictions_beside_host_ports(size: int) -> Iterator[Manifest]:
 
 @case(8_000)
 def affinity_terms_of_two_requirements(size: int) -> Iterator[Manifest]:
-    """As many kinds of pods as terms; no eviction."""
+    """Pods with terms of two requirements: as many kinds of pods as terms, no eviction."""
     terms = [
         {
             "topologyKey": HOSTNAME,

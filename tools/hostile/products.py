@@ -176,7 +176,7 @@ def host_ports_beside_host_ports(size: int) -> Iterator[Manifest]:
 
 @case(300)
 def waiting_pods_with_affinity_terms(size: int) -> Iterator[Manifest]:
-    """Of each term only the last requirement fails."""
+    """Waiting pods with terms of which only the last requirement fails."""
     for number in range(size):
         terms: list[Any] = [
             {

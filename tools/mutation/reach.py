@@ -72,7 +72,7 @@ class ReachMap:
                     self._by_place[path, line].append(test)
 
     def tests_of(self, place: Place) -> list[KnownTest]:
-        """Those that run it. What runs on import alone may be noticed by any test that runs
+        """The tests that run it. What runs on import alone may be noticed by any test that runs
         something of that file, and declarations alone by any test."""
         return (
             self._by_place.get(place)

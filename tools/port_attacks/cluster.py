@@ -31,7 +31,7 @@ class SeenLease(msgspec.Struct, frozen=True):
 
 
 class ClusterProcess:
-    """The other process; its kubeconfig is in the folder."""
+    """A cluster in another process; its kubeconfig is in the folder."""
 
     def __init__(self, folder: Path) -> None:
         context = multiprocessing.get_context("spawn")

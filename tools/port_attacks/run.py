@@ -145,7 +145,7 @@ def _free_port() -> int:
 
 
 def _rss_mib(pid: int) -> float:
-    """Of another process; 0 if it has ended."""
+    """The memory of another process; 0 if it has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     except OSError:

@@ -113,7 +113,7 @@ class BudgetTable:
     def _together(
         self, victims: Sequence[PodInfo], covering: Sequence[IntpArray]
     ) -> Iterable[bool]:
-        """The same for all victims at once."""
+        """Whether each victim violates a budget, computed for all victims at once."""
         is_used = np.zeros(len(self._budgets), np.bool_)
         for positions in covering:
             is_used[positions] = True

@@ -21,7 +21,7 @@ def controller_of(owned: ApiObject) -> OwnerReference | None:
 
 
 def services_of(pod: Pod, services: Iterable[Service]) -> list[Service]:
-    """Those of the namespace's services that send traffic to the pod.
+    """The services of the pod's namespace that send traffic to it.
 
     A service without selector serves no pod, one with an empty selector serves all.
     """

@@ -373,5 +373,5 @@ def attaches_unclaimed(volume: Volume) -> bool:
 
 
 def assign(pod: Pod, node_name: str) -> Pod:
-    """The same pod, placed on that node."""
+    """A copy of the pod that is placed on that node."""
     return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node_name))

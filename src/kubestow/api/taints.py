@@ -26,7 +26,7 @@ _CANONICAL_INTEGER: Final = re.compile("0|-?[1-9][0-9]*")
 
 
 def taint_text(taint: Taint) -> str:
-    """As kubectl writes it: `key=value:effect`, without a value `key:effect`."""
+    """A taint as kubectl writes it: `key=value:effect`, without a value `key:effect`."""
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"
 

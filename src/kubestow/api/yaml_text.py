@@ -41,7 +41,7 @@ def _resolvers(first: str) -> list[tuple[str, re.Pattern[str]]]:
 
 
 def _constructors() -> dict[Any, Any]:
-    """Those of the types that JSON has, and the one that reports all other tags."""
+    """The constructors of the types that JSON has, and one that reports all other tags."""
     kept = (*_JSON_TAGS, f"{TAG}str", None)
     return {tag: yaml.CSafeLoader.yaml_constructors[tag] for tag in kept}
 

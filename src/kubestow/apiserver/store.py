@@ -82,7 +82,7 @@ class StoredObject:
         return self.document["metadata"].get("uid", "")
 
     def at_version(self, version: int) -> "StoredObject":
-        """The same state under another version, for the event of its deletion."""
+        """A copy of the state under another version, for the event of its deletion."""
         text = str(version)
         document = {**self.document, "metadata": {**self.metadata, "resourceVersion": text}}
         return self.followed_by(document, version)

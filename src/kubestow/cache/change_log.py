@@ -93,7 +93,7 @@ class ChangeLog:
         return rows[len(rows) - count :] if count <= len(rows) else None
 
     def pods_since(self, end: int) -> "array[int] | None":
-        """The same for rows that changed at all since `pod_end` had this value."""
+        """Rows that changed in any way since `pod_end` had this value, repeated for each change."""
         rows, count = self._pod_rows, self.pod_end - end
         return rows[len(rows) - count :] if count <= len(rows) else None
 

@@ -250,7 +250,7 @@ class Groups:
         return members is not None and pod.metadata.uid in members.leaving
 
     def required_rules(self, key: GroupKey) -> Group:
-        """The same; CacheError with the text of a lister if there are none."""
+        """The rules of a group; CacheError with the text of a lister if no object has them."""
         rules = self.rules(key)
         if rules is None:
             raise CacheError(f'podgroup.scheduling.k8s.io "{key.name}" not found')
@@ -326,7 +326,7 @@ class Groups:
         members.forget(pod.metadata.uid)
 
     def start_leaving(self, pods: Iterable[Pod]) -> None:
-        """These are about to be evicted; members among them count no longer as part of a gang."""
+        """Note pods that are about to be evicted: they no longer count as members of a gang."""
         for pod in pods if self._members else ():
             key, uid = self.key_of(pod), pod.metadata.uid
             members = None if key is None else self._members.get(key)

@@ -40,14 +40,14 @@ def size_of(value: Value) -> int:
 
 
 def comparison_cost(_meter: CostMeter, first: Value, second: Value) -> int:
-    """Of `==` and `!=`."""
+    """The cost of `==` and `!=`."""
     if type(first) in _SIZED or type(first) is OptionalValue:
         return math.ceil(min(size_of(first), size_of(second)) * _TEXT_FACTOR)
     return 1 if size_of(second) else 0
 
 
 def order_cost(_meter: CostMeter, first: Value, second: Value) -> int:
-    """Of `<` and the like: texts cost as in `==`."""
+    """The cost of `<` and the like: texts cost as in `==`."""
     if isinstance(first, str | bytes) and isinstance(second, str | bytes):
         return math.ceil(min(len(first), len(second)) * _TEXT_FACTOR)
     return 1
@@ -103,7 +103,7 @@ def _contains_text(_meter: CostMeter, text: Value, part: Value) -> int:
 
 
 def _pattern_cost(text_size: int, pattern_size: int) -> int:
-    """Of a regular expression; an empty text costs as much as one character."""
+    """The cost of matching a pattern; an empty text costs as much as one character."""
     text_cost = math.ceil((1.0 + text_size) * _TEXT_FACTOR)
     return text_cost * math.ceil(pattern_size * _PATTERN_FACTOR)
 

@@ -252,7 +252,7 @@ def select(operand: Value, key: Value) -> Value:
 
 
 def select_optionally(operand: Value, key: Value) -> OptionalValue:
-    """The same as an optional value, empty if there is no such field or element."""
+    """A field or element as an optional value, empty if there is no such one."""
     if isinstance(operand, OptionalValue):
         return select_optionally(operand.value, key) if operand.has_value else NONE
     if is_map(operand):

@@ -81,7 +81,7 @@ def whole_seconds(now_ns: int) -> str:
 
 
 def whole_seconds_at(now_ns: int) -> datetime:
-    """The same time as typed structs carry it."""
+    """A time as typed structs carry it, cut to the second."""
     return _second(now_ns // NANOSECONDS)
 
 

@@ -324,7 +324,7 @@ def default_resources() -> ResourceTable:
 
 
 def client_resources() -> ResourceTable:
-    """The same for a client, with the pod groups of other APIs, which a server may have."""
+    """A table for a client: all that is built in, and the pod groups of other APIs."""
     table = default_resources()
     for cls, api_version in _OTHER_POD_GROUPS.items():
         group, version = api_version.split("/")

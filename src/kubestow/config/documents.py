@@ -58,14 +58,14 @@ def read_document(raw: bytes) -> ConfigDocument:
 
 
 def without_keys(document: dict[str, Any], *keys: str) -> dict[str, Any]:
-    """The same without some fields."""
+    """A copy of the document without some fields."""
     if isinstance(document, FieldMap):
         return FieldMap((key, value) for key, value in document.written if key not in keys)
     return {key: value for key, value in document.items() if key not in keys}
 
 
 def plain(value: object) -> Any:
-    """The same with ordinary maps."""
+    """A copy of the value with ordinary maps."""
     if is_map(value):
         return {key: plain(entry) for key, entry in value.items()}
     if is_list(value):

@@ -53,7 +53,7 @@ class ExtenderConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def timeout_s(self) -> float:
-        """Of one whole request."""
+        """How long one whole request may take."""
         return (self.http_timeout or DEFAULT_TIMEOUT).seconds
 
 

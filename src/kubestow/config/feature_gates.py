@@ -49,7 +49,7 @@ class FeatureGates:
         return dict(self._enabled)
 
     def without(self, name: str) -> "FeatureGates":
-        """The same with this gate off."""
+        """A copy of the gates with this one off."""
         return FeatureGates({**self._enabled, name: False}, self.edition)
 
     def dependency_errors(self) -> list[str]:

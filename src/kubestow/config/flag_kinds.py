@@ -45,7 +45,7 @@ def format_value(value: FlagValue) -> str:
 
 
 def _single(parse: Callable[[str], FlagValue]) -> Callable[[str, FlagValue | None], FlagValue]:
-    """Of a flag given several times the last value counts."""
+    """A reader for flags of which the last value counts, if they are given several times."""
     return lambda text, _: parse(text)
 
 

@@ -153,7 +153,7 @@ def _args_of(profile: ProfileConfig, name: str) -> object:
 
 
 def _internal_set(plugin_set: PluginSet) -> dict[str, object]:
-    """As upstream prints it: its internal form with Go's field names."""
+    """A set of plugins as upstream prints it: its internal form with Go's field names."""
 
     def internal(refs: Sequence[PluginRef]) -> list[dict[str, object]] | None:
         return [{"Name": ref.name, "Weight": ref.weight} for ref in refs] or None

@@ -24,7 +24,7 @@ from kubestow.service.run import ServiceProcess
 def edition_parts(
     options: SchedulerOptions, clock: Clock, rng: np.random.Generator
 ) -> ProcessParts:
-    """Those of the edition that the options name; raises ConfigError."""
+    """The parts of the edition that the options name; raises ConfigError."""
     if options.choice.edition.has_plugins:
         return _parts_with_plugins(options, clock, rng)
     return _parts_v1_9(options, clock, rng)

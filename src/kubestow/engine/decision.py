@@ -179,7 +179,7 @@ class Decision:
         return self
 
     def repeated_for(self, pod: PodInfo) -> "Decision":
-        """The same result for another pod, which has the same shape; nothing changed meanwhile."""
+        """This result for another pod of the same shape; nothing changed meanwhile."""
         repeated = copy(self)
         repeated.pod = pod
         return repeated

@@ -157,12 +157,12 @@ class FrozenDecision(
         return f"<FrozenDecision on {self.pod.key}: {where}>"
 
     def to_document(self) -> JsonObject:
-        """As JSON values, nodes by name; empty fields are left out."""
+        """The decision as JSON values, nodes by name; empty fields are left out."""
         return msgspec.to_builtins(self, enc_hook=_plain)
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same array, made read-only."""
+    """The array itself, made read-only."""
     array.flags.writeable = False
     return array
 

@@ -90,7 +90,7 @@ class _PreOrder:
         return int(self._positions[self._filled.take(self._positions).argmax()])
 
     def first_of_best_by_ties(self, totals: IntArray) -> int:
-        """The same for long lists, where reading all in pre-order would be random memory access.
+        """The first of the best in a long list, where reading in pre-order would be random access.
 
         Few ties are compared directly; of many, one is found early in pre-order.
         """

@@ -176,7 +176,7 @@ def _not_tried(pod: Pod, outcome: Outcome, summary: str) -> Explanation:
 def _with_filters(
     cluster: StillCluster, profile: Profile, pod: Pod, explanation: Explanation, name: str
 ) -> Explanation:
-    """The same with every filter's answer about one node."""
+    """The explanation with every filter's answer about one node."""
     nominated = cluster.scheduler.queue.nominator.nominated_pods_for_node(name)
     answers = filter_answers(profile, cluster.snapshot, PodInfo(pod), name, nominated)
 

@@ -170,7 +170,7 @@ def unpack(packed: bytes, name: str, bytes_max: int) -> bytes:
 
 
 class TotalSize:
-    """Of files that are kept together."""
+    """Limits the size of all files that are kept together."""
 
     def __init__(self) -> None:
         self._bytes = 0

@@ -114,7 +114,7 @@ class AttemptTimer:
             raise BudgetSpentError(self._text(now_s))
 
     def check(self, plugin: str, point: str) -> None:
-        """The same in the middle of a call."""
+        """Raises BudgetSpentError in the middle of a call, if the attempt has taken too long."""
         now_s = self._now_s()
         if now_s > self._deadline_s:
             self._note_slow(plugin, point, now_s - self._last_s)

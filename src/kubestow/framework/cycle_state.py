@@ -82,8 +82,8 @@ class CycleState:
     def joined(
         self, other: "CycleState | None", skip_filter: frozenset[str], skip_score: frozenset[str]
     ) -> "CycleState":
-        """The same with what the plugins of another state have stored, which are those of the other
-        one where both have some, and with other plugins skipped."""
+        """A copy that also has what another state has stored, which wins where both have a value,
+        and in which other plugins are skipped."""
         copy = CycleState.__new__(CycleState)
         copy._data = self._data.copy() if other is None else self._data | other._data
         copy.group_cycle = None

@@ -17,7 +17,7 @@ class Victims(NamedTuple):
 
 
 class MetaVictims(NamedTuple):
-    """The same with pods by UID."""
+    """Pods to evict from one node, by UID, and how many of them violate a disruption budget."""
 
     uids: Sequence[str]
     violation_count: int

@@ -153,7 +153,7 @@ class PluginMetrics(Protocol):
         ...
 
     def device_conditions_ended(self, profile_name: str, driver: str, status: str) -> None:
-        """The same, once for each device that has binding conditions."""
+        """A wait has ended: once for each device that has binding conditions."""
         ...
 
 

@@ -298,7 +298,7 @@ def run_filters_with_nominated(
 
 
 def nominated_ahead(pod: PodInfo, nominated: Iterable[PodInfo]) -> list[PodInfo]:
-    """Those of the nominated pods that are counted in: of equal or higher priority."""
+    """The nominated pods that are counted in: those of equal or higher priority."""
     return [other for other in nominated if other.priority >= pod.priority and other.uid != pod.uid]
 
 

@@ -124,7 +124,7 @@ def compare(
     limit_s: float = LIMIT_S,
     strict: bool = False,
 ) -> SchedulerComparison:
-    """The same cluster and workload under several schedulers, as `kubestow compare` does.
+    """Run one cluster and workload under several schedulers, as `kubestow compare` does.
 
     `variants` are written as on the command line: "packed=config.yaml", "v1.9",
     "rack=acme.rack:RackSpread". The input is the sources, a scenario, or a recording. It runs in

@@ -88,7 +88,7 @@ class Gatekeeper:
 def _with_first(
     checks: Sequence[tuple[str, PreEnqueueFunction]], plugin: str
 ) -> Sequence[tuple[str, PreEnqueueFunction]]:
-    """The same checks, that plugin's first: while it refuses, no other is called."""
+    """The checks with that plugin's first: while it refuses, no other is called."""
     # Sorting is stable, and False comes before True.
     return sorted(checks, key=lambda check: check[0] != plugin)
 

@@ -74,7 +74,7 @@ class Listener(NamedTuple):
 
 
 class Listeners:
-    """Those listeners of an event that rejected a pod, in the order of registration."""
+    """The listeners of an event that rejected a pod, in the order of registration."""
 
     __slots__ = ("all", "always")
 

@@ -111,7 +111,7 @@ class RunRecording:
             self._writer.flush()
 
     async def run(self, scheduler: Scheduler) -> None:
-        """The same, with a limit of the file's size."""
+        """Write to the file from time to time, within the limit of its size, until cancelled."""
         while True:
             await asyncio.sleep(FLUSH_S)
             self._writer.flush()

@@ -15,7 +15,7 @@ class OutputFormat(StrEnum):
 
 
 class DataFormat(StrEnum):
-    """Of commands whose table has one width."""
+    """The output formats of commands whose table has one width."""
 
     TABLE = "table"
     JSON = "json"
@@ -47,7 +47,7 @@ class BenchFormat(StrEnum):
 
 
 class TimesFormat(StrEnum):
-    """Of the subcommands of `bench`."""
+    """The output formats of the subcommands of `bench`."""
 
     TABLE = "table"
     JSON = "json"

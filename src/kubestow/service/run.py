@@ -471,7 +471,7 @@ def _begin_recording(
 def _called_with_decisions(
     history: AttemptHistory, recording: "RunRecording | None"
 ) -> DecisionListener:
-    """Both in one place, because neither needs timings: listeners make every attempt be timed."""
+    """Calls both in one function: neither needs timings, and with listeners attempts are timed."""
     if recording is None:
         return history
     record = recording.recorder.decided

@@ -45,7 +45,7 @@ def claim_document(
 
 
 def _generate_name(owner_name: str, entry_name: str) -> str:
-    """Both names, cut in proportion to their lengths where they are too long together."""
+    """A name of both names, each cut in proportion to its length if they are too long together."""
     base = f"{owner_name}-{entry_name}-"
     if len(base) <= GENERATED_BASE_MAX:
         return base

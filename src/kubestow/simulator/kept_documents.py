@@ -102,7 +102,7 @@ def _bare(container: JsonObject) -> JsonObject:
 
 
 def _device_reports(value: Any) -> Any:
-    """Of `status.devices` of a claim; `spec.devices` is a map."""
+    """What is kept of `status.devices` of a claim; `spec.devices` is a map."""
     if not is_list(value):
         return value
     return [

@@ -105,7 +105,7 @@ def _folder(file: str) -> str:
 
 
 def _is_read(raw: JsonObject, dialects: Container[str]) -> bool:
-    """Also another version of a kind that is read, which setting up the cluster then refuses."""
+    """Whether the kind is read, also in another version, which loading the cluster then refuses."""
     if _is_built_in(raw):
         return raw["kind"] in READ_KINDS and not _is_helm_test(raw)
     return raw["kind"] == "PodGroup" and raw.get("apiVersion", "") in dialects

@@ -38,7 +38,7 @@ def make_simulation(
     *plugins: PluginClass,
     weights: Mapping[str, int] | None = None,
 ) -> Simulation:
-    """The same, not yet running, for tests that change the cluster during the run.
+    """A simulation of the objects, not yet running: for tests that change the cluster in a run.
 
     Call it in a coroutine that `run_in_virtual_time` runs.
     """

@@ -7,7 +7,7 @@ from kubestow.web.protocol import PluginTime
 
 
 class PluginTimes:
-    """As many entries as the profiles have plugins at extension points."""
+    """Calls and their time, one entry for each plugin of a profile at each extension point."""
 
     def __init__(self) -> None:
         self._totals: dict[tuple[str, str], list[float]] = {}

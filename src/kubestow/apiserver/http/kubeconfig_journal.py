@@ -42,7 +42,7 @@ class AddedEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Journal:
-    """Of one context in one file."""
+    """Notes how one context was added to one file, until it is removed again."""
 
     def __init__(self, path: Path, descriptor: int, added: AddedEntry) -> None:
         self._path = path
@@ -69,7 +69,7 @@ class Journal:
 
     @classmethod
     def abandoned(cls, kubeconfig: Path) -> Iterator[Self]:
-        """Those of processes that are gone, the last one first."""
+        """The journals of processes that are gone, the last one first."""
         found: list[tuple[int, Path]] = []
         with suppress(OSError), os.scandir(kubeconfig.parent) as entries:
             for entry in entries:

@@ -147,7 +147,7 @@ def _without_identity(wanted: JsonObject, *, is_new: bool) -> JsonObject:
 
 
 def _differing(old: JsonObject, new: JsonObject, fields: FieldSet) -> FieldSet:
-    """Those of the fields in which the two documents differ."""
+    """Which of the fields differ between the two documents."""
     differing: FieldSet = {}
     for path in leaves(fields):
         before, after = value_of(old, path), value_of(new, path)

@@ -169,7 +169,7 @@ def _duplicate_errors(path: str, field: str, names: Iterable[str]) -> Errors:
 
 
 def _key_errors(path: str, key: str) -> Errors:
-    """Of the key of a label; what is missing is reported on its own."""
+    """The errors of the key of a label; what is missing is reported on its own."""
     if key:
         yield from (invalid_value(path, key, error) for error in qualified_name_errors(key))
 
@@ -180,7 +180,7 @@ def _amounts_errors(path: str, quantities: ResourceList | None) -> Errors:
 
 
 def _amount_errors(path: str, name: str, quantity: Quantity) -> Errors:
-    """Of an amount of a resource, which is not negative and of many resources a whole number."""
+    """The errors of an amount: it is not negative, and of many resources a whole number."""
     if quantity < ZERO:
         yield invalid_value(path, str(quantity), _NOT_NEGATIVE)
     if (name in _INTEGERS or is_extended(name)) and quantity.milli_value() % 1000:
@@ -188,7 +188,7 @@ def _amount_errors(path: str, name: str, quantity: Quantity) -> Errors:
 
 
 def _container_resource_errors(path: str, name: str) -> Errors:
-    """Of the name of what containers request: every node has it, or it has a domain."""
+    """The errors of what containers name as a resource: every node has it, or it has a domain."""
     yield from _resource_name_errors(path, name)
     if "/" not in name:
         if name not in _COMPUTE and not is_hugepage(name):
@@ -198,7 +198,7 @@ def _container_resource_errors(path: str, name: str) -> Errors:
 
 
 def _pod_resource_errors(path: str, name: str) -> Errors:
-    """Of the name of what a pod requests as a whole."""
+    """The errors of what a pod as a whole names as a resource."""
     if errors := list(_resource_name_errors(path, name)):
         yield from errors
     elif not is_hugepage(name):
@@ -217,7 +217,7 @@ def _is_standard(name: str) -> bool:
 
 
 def _resource_errors(path: str, resources: ResourceRequirements, name_errors: NameRule) -> Errors:
-    """Of what a container or a pod requests, and of its limits."""
+    """The errors of what a container or a pod requests, and of its limits."""
     limits, requests = resources.limits or {}, resources.requests or {}
     for field, quantities in (("limits", limits), ("requests", requests)):
         for name, quantity in quantities.items():

@@ -82,7 +82,7 @@ _subdomain_errors: Final = _shape(_SUBDOMAIN, _SUBDOMAIN_RULE, _SUBDOMAIN_LENGTH
 
 
 def _dotted_label_errors(text: str) -> list[str]:
-    """Of a label: where it is wrong by its dots alone, only these are named."""
+    """The errors of a label; where it is wrong by its dots alone, only these are named."""
     errors = _label_errors(text)
     if _LABEL_RULE in errors and _is_subdomain(text):
         errors[-1] = "must not contain dots"

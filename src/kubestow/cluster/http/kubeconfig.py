@@ -137,7 +137,7 @@ def load_kubeconfigs(
     master: str = "",
     environ: Mapping[str, str] = os.environ,
 ) -> ServerConfig:
-    """The same of several files that count as one, as kubectl merges them."""
+    """The server and user of a context in several files, which count as one as for kubectl."""
     files = KubeconfigFiles(paths)
     return _Reader(files.name, clock, environ).server_config(files.choose(context), master)
 

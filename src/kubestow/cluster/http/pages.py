@@ -60,7 +60,7 @@ def decode_page(cls: type[T], raw: bytes, undecodable: UndecodableObjects) -> Li
 async def decode_page_in_turns(
     cls: type[T], raw: bytes, undecodable: UndecodableObjects
 ) -> ListPage[T]:
-    """The same. A page that is not decoded as a whole lets the loop have its turns."""
+    """The objects of a page. While they are decoded one by one, the loop has its turns."""
     steps = _decode(cls, raw, undecodable)
     while True:
         try:

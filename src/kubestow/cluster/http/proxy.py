@@ -27,7 +27,7 @@ class Endpoint(msgspec.Struct, frozen=True):
 
     @property
     def authority(self) -> str:
-        """As written in a URL; an IPv6 address goes in brackets."""
+        """Host and port as a URL has them; an IPv6 address goes in brackets."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 

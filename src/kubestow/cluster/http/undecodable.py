@@ -29,7 +29,7 @@ class UndecodableObserver(Protocol):
 
 
 class UndecodableObjects:
-    """Those of one client."""
+    """The objects that one client could not decode."""
 
     def __init__(self, observer: UndecodableObserver | None = None) -> None:
         self._observer = observer

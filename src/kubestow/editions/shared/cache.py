@@ -26,7 +26,7 @@ EXPIRY_SWEEP_S: Final = 1.0
 
 
 class CacheWithExpiry(Cache):
-    """As in v1.36, but an assumed pod that is not confirmed in time is dropped. v1.9 has no other.
+    """A cache that drops an assumed pod that is not confirmed in time. v1.9 has no other.
 
     `_deadlines_ns` has the assumed pods whose binding has ended.
     """

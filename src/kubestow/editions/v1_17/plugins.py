@@ -57,7 +57,7 @@ class InterPodAffinity117(InterPodAffinity120):
 
 
 class DefaultPodTopologySpread(SelectorSpread):
-    """The same in v1.17, which did not read constraints unless a gate was on."""
+    """Spreading in v1.17, which did not read constraints unless a gate was on."""
 
     name: ClassVar[str] = "DefaultPodTopologySpread"
 

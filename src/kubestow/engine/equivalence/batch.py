@@ -98,7 +98,7 @@ class RecordBatches:
 
 
 class RecordBatch(Follower):
-    """Its arrays are those of records, int[record, row]; a row of each is that of one record.
+    """Records whose arrays are rows of common arrays, int[record, row].
 
     What it has read is read for its records; one of them may have read more.
     """

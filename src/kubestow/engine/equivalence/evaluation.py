@@ -161,7 +161,7 @@ class ReusingEvaluation:
         return self._first_status(row, *verdict)
 
     def _verdict_of(self, row: int) -> tuple[int, int] | None:
-        """That of the record; None if it has none for a single node.
+        """The verdict that the record has for a node; None if it has none for a single one.
 
         What is kept for other nodes is not brought up to date: once a node fits again after an
         eviction, all of them would be scored.

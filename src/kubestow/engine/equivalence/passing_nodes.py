@@ -200,6 +200,6 @@ class _Entry:
 
 
 def _as_slice(rows: IntpArray) -> slice | IntpArray:
-    """These rows, which are sorted; a copy, since the list changes in place."""
+    """Sorted rows as a slice if possible, else a copy, since the list changes in place."""
     first, last = rows.item(0), rows.item(-1)
     return slice(first, last + 1) if last - first == len(rows) - 1 else rows.copy()

@@ -158,7 +158,7 @@ class Record(Follower):
         self.score = self.score.copy()
 
     def verdicts_changed(self, more: int) -> None:
-        """Its batch entered verdicts that reject so many nodes more than those before."""
+        """Called by the batch: its new verdicts reject this many more nodes than those before."""
         had_none = self.rejected_count == len(self.failed_by)
         self._has_found_rejections = False
         self.rejected_count += more

@@ -57,7 +57,7 @@ class GroupOutcome(NamedTuple):
         return 0 if self.status is not None else sum(bool(each.node_name) for each in self.members)
 
     def nominated_as(self, other: "GroupOutcome") -> "GroupOutcome":
-        """The same, each member nominated to the node on which the other trial placed it."""
+        """This outcome, each member nominated to the node on which the other trial placed it."""
         node_names = {member.queued_pod.uid: member.node_name for member in other.members}
         return self._replace(
             members=[

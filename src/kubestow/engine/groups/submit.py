@@ -114,7 +114,8 @@ def _held_up(member: MemberOutcome) -> Status:
 
 
 def _waiting_for_events(status: Status) -> Status:
-    """The same text. A pod that no plugin rejected would be tried again without an event."""
+    """The status with its text, of a pod that waits: one that no plugin rejected would be tried
+    again without an event."""
     if isinstance(status.error, FitError):
         return status
     text, *reasons = status.all_reasons

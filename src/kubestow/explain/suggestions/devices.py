@@ -116,7 +116,7 @@ def with_least_devices(stuck: StuckPod) -> tuple[ResourceClaim, ...]:
 
 
 class _DeviceChange(NamedTuple):
-    """Of one request: one selector less, or fewer devices if `selector` is `_COUNT`."""
+    """A change of one request: one selector less, or fewer devices if `selector` is `_COUNT`."""
 
     claim: int
     request: int
@@ -285,7 +285,7 @@ def _rows_that_may_fit(
 def _needed(
     stuck: StuckPod, claims: _Claims, changes: Sequence[_DeviceChange], rows: IntpArray
 ) -> dict[_DeviceChange, BoolArray]:
-    """Of each change bool[k]: on which of these nodes the pod does not fit with all others."""
+    """By change bool[k]: on which of these nodes the pod does not fit with all other changes."""
     part = StuckPod(stuck.cluster, stuck.pod, rows)
     needed = dict[_DeviceChange, BoolArray]()
     for change in changes:

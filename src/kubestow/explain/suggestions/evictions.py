@@ -185,7 +185,7 @@ class _Conflicts:
         ]
 
     def near(self, row: int) -> list[PodInfo]:
-        """Those that keep the pod away from one node, each once."""
+        """The pods that keep the pod away from one node, each once."""
         nodes = self._snapshot.nodes
         labels = nodes[row].metadata.labels
         found = {

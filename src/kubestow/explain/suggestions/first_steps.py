@@ -75,7 +75,7 @@ class HalfWay(StuckPod):
 
 
 def half_way(stuck: StuckPod) -> HalfWay:
-    """The same pod, on nodes where two changes may help."""
+    """The stuck pod, on nodes where two changes may help."""
     return HalfWay(stuck.cluster, stuck.pod, _sample(stuck))
 
 

@@ -172,7 +172,7 @@ def _satisfying(expression: NodeSelectorRequirement) -> str | None:
 def _missing_labels(
     stuck: StuckPod, node: Node, wanted: list[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
-    """Those of the labels that the node lacks, and that make it match."""
+    """The wanted labels that the node lacks, and that make it match."""
     labels, required = node.metadata.labels, stuck.attempt.pod.required_node_affinity
     for key, value in wanted:
         if key in labels:

@@ -78,7 +78,7 @@ def find_remedies(
     limit: int = SUGGESTIONS_MAX,
     of_kind: int = OF_KIND_MAX,
 ) -> list[Verified]:
-    """The same as objects."""
+    """What would make a waiting pod fit, the smallest change first, as objects."""
     found: list[Verified] = []
     counts: Counter[str] = Counter()
     for change in sorted(_changes(cluster, pod, shape), key=rank):
@@ -229,7 +229,7 @@ def _patch(of: ApiObject, operations: list[JsonObject]) -> ObjectPatch:
 
 
 def _patch_of_template(origin: Origin, operations: list[JsonObject]) -> ObjectPatch:
-    """The same change of the template that the object was made from."""
+    """The change of an object, made in the template that it was made from."""
     return ObjectPatch(
         api_version=origin.api_version,
         kind=origin.kind,

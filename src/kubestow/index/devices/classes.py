@@ -42,7 +42,7 @@ class DeviceClassMap:
         return self._by_resource.get(resource)
 
     def _changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
-        """Of two classes with one name the later created wins, then the one with the smaller name.
+        """The later created of two classes with one name wins, then the one with the smaller name.
 
         A class that loses is not served under its class name either, unless it was before. So is a
         change of a class that keeps its name: against itself it does not win.

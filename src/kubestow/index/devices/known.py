@@ -46,5 +46,5 @@ class KnownDevices:
 
     @classmethod
     def existing(cls, objects: ClusterObjects) -> "KnownDevices | None":
-        """The same, None if no plugin has used it."""
+        """The device data of these stores; None if no plugin has used it."""
         return objects.derived.get(cls)

@@ -102,7 +102,7 @@ class KeptPerNode(Follower):
         self.is_known: BoolArray = np.zeros(0, np.bool_)
 
     def missing(self, slots: IntArray) -> list[int]:
-        """Those of the slots that have to be computed (again)."""
+        """Which of the slots have to be computed (again)."""
         self.catch_up()
         if len(self.is_known) < len(self._slots):
             self.is_known = grown(self.is_known, len(self._slots))

@@ -271,7 +271,7 @@ class Ledger(Generic[T]):
             self._tallies_of[item].append(tally)
 
     def _similar(self, tally: Tally[T]) -> Tally[T] | None:
-        """Of the latest tallies, the one that differs in the fewest items; None if in most."""
+        """The latest tally that differs in the fewest items; None if all differ in most."""
         item = next(iter(tally.weights))
         found, fewest = None, len(tally.weights)
         for other in self._tallies_of[item][-SIMILAR_COMPARED:]:

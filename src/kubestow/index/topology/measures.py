@@ -120,7 +120,7 @@ class Pull(NamedTuple):
 
     @property
     def kinds(self) -> Iterator[TermKind]:
-        """Those that add something."""
+        """The kinds of terms that add something."""
         if self.required_affinity:
             yield "RequiredAffinity"
         if self.required_anti_affinity:

@@ -77,15 +77,15 @@ class Reading:
 
 
 def live_pods(key: str, measure: InAll, eligibility: Eligibility) -> Reading:
-    """Of the pods that the measure counts and that are not being deleted."""
+    """A reading of the pods that the measure counts and that are not being deleted."""
     return Reading(key, lambda counts: counts.live_pods(measure), eligibility)
 
 
 def pods(key: str, measure: Measure[PodClass]) -> Reading:
-    """Of all pods that the measure counts."""
+    """A reading of all pods that the measure counts."""
     return Reading(key, lambda counts: counts.pods(measure))
 
 
 def terms(exposure: Exposure) -> Reading:
-    """Of the terms that the exposure counts."""
+    """A reading of the terms that the exposure counts."""
     return Reading(exposure.topology_key, lambda counts: counts.terms.tally(exposure))

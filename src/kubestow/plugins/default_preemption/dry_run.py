@@ -158,11 +158,11 @@ class DryRun:
         return False
 
     def candidates(self) -> Candidates:
-        """Those that violate no budget first."""
+        """All candidates, those that violate no budget first."""
         return _joined(self._clean, self._violating)
 
     def candidates_by_row(self) -> Candidates:
-        """The same in the order of the snapshot."""
+        """All candidates in the order of the snapshot."""
         candidates = self.candidates()
         return candidates.subset(np.argsort(candidates.rows))
 

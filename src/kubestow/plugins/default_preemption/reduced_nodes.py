@@ -71,7 +71,7 @@ class ReducedNodes(SnapshotNodes):
 
     @property
     def unchanged(self) -> Nodes:
-        """The same nodes with all their pods."""
+        """These nodes with all their pods."""
         return SnapshotNodes(self.snapshot, self.rows)
 
     # --- adding and removing pods ---

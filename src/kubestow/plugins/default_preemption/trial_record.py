@@ -140,7 +140,7 @@ class TrialRecord(Follower):
                 self._forget([row])  # An error.
 
     def _kept_ranks(self, found: Candidate, info: NodeInfo) -> tuple[int, ...]:
-        """As `_note_starts` for a single node."""
+        """The ranks of a single node, as `_note_starts` does for many."""
         now_ns = self._now_ns
         ranks = found.ranks(now_ns)
         until_ns = unstarted_until_ns([start_time_ns(pod.pod, NOT_STARTED) for pod in info.pods])
@@ -163,7 +163,7 @@ class TrialRecord(Follower):
     def passing_everywhere(
         self, inputs: TrialInputs, filters: Sequence[TrialFilter]
     ) -> frozenset[str]:
-        """Those of the filters that pass all nodes, whatever pods are on them.
+        """The filters that pass all nodes, whatever pods are on them.
 
         Most do; they need not be called again until a Node object changes.
         """

@@ -235,7 +235,7 @@ class RecordedTrials:
         return len(self._inputs.profile.filter)  # All filters passed the node.
 
     def _with_nominated(self, rows: Rows, results: TrialResults) -> TrialResults:
-        """The same, with nodes that pods are nominated to tried in full."""
+        """The results, with nodes that pods are nominated to tried in full."""
         if self._nominated_rows is None:
             return results
         tried_so_far = row_numbers(rows)[: len(results.codes)]

@@ -49,7 +49,7 @@ def choose(candidates: Candidates, groups: Groups, priority: int) -> Chosen | No
 def with_gangs(
     victims: Sequence[PodInfo], groups: Groups, priority: int
 ) -> Sequence[PodInfo] | None:
-    """These and the rest of every gang that would be left with too few members.
+    """The victims and the rest of every gang that would be left with too few members.
 
     None if a pod among them is not less important than a preemptor of that priority.
     """

@@ -91,7 +91,7 @@ class FilterState:
         return codes.view(np.int8)
 
     def row_codes(self) -> RowCodes | None:
-        """The same codes node by node; None in a simulation."""
+        """The codes of the filter, node by node; None in a simulation."""
         if not self._is_shared:
             return None
         is_first = bool(self._near) and self._may_be_first()

@@ -47,7 +47,7 @@ def hidden_scores(
     counts: TopologyCounts,
     hidden: Mapping[int, Mapping[OwnedTerm, int]],
 ) -> list[DomainScores]:
-    """The same for terms of pods on trial that are on none of the nodes with terms.
+    """Scores by terms of pods on trial that are on none of the nodes with terms.
 
     Upstream looks at all nodes, and so at these terms, only for pods with preferred terms.
     """

@@ -81,7 +81,7 @@ class RequiredCounts:
 
 
 class Standing:
-    """That of pods of one class with the same terms.
+    """How pods of one class with the same terms stand among the pods that are there.
 
     counts             of all pods and terms
     namespace_labels   the labels of the pod's Namespace object; none if there is no such object

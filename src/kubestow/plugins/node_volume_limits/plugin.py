@@ -218,7 +218,7 @@ class NodeVolumeLimits:
     # --- one node ---
 
     def _verdict(self, wanted: Wanted, node: SimulatedNode) -> Status | None:
-        """The same for one node with other pods on it."""
+        """Why the volumes do not fit on one node with other pods on it; None if they do."""
         csi_node = self._csi_nodes.get(node.info.name)
         volumes = wanted.on(csi_node is not None)
         if isinstance(volumes, Status):
@@ -269,7 +269,7 @@ def _limit_codes(
 
 
 def _limit_verdict(volumes: CsiVolumes, node: NodeVolumes) -> Status | None:
-    """The same for one node."""
+    """Why the volumes exceed the limits of one node; None if they do not."""
     if not node.limits:
         return None
     if node.error:

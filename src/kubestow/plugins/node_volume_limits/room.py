@@ -78,7 +78,7 @@ class AttachmentRoom(Follower):
     # --- one node ---
 
     def fits_on(self, info: NodeInfo, added: DriverCounts) -> bool:
-        """The same for one node with these pods on it, which may be simulated."""
+        """Whether one node has room with these pods on it, which may be simulated."""
         limits = self._limits.get(info.name)
         if limits is None:
             return True

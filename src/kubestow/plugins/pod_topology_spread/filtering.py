@@ -133,7 +133,7 @@ class FilterState:
         return codes
 
     def row_codes(self) -> RowCodes | None:
-        """The same codes node by node; None in a simulation."""
+        """The codes of the filter, node by node; None in a simulation."""
         bases = [constraint.basis() for constraint in self.constraints]
         return None if None in bases else RowCodes((self._edition, *bases), self._code_of)
 

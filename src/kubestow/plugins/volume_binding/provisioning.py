@@ -48,7 +48,7 @@ class Provisioning:
         self._no_space = no_space
 
     def on(self, nodes: Nodes) -> "NodeProvisioning":
-        """The same for these nodes: claims of one class share what they read of them."""
+        """The checks on these nodes: claims of one class share what they read of them."""
         return NodeProvisioning(self, nodes)
 
     def classes_codes(self, storage_class: StorageClass, nodes: Nodes) -> IntArray | int:

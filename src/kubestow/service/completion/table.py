@@ -75,7 +75,7 @@ def table_text() -> str:
 
 
 def _written(value: object, *, levels: int, indent: str = "") -> str:
-    """As JSON that has an option in each line, so that changes of two do not meet."""
+    """A value as JSON that has an option in each line, so that changes of two do not meet."""
     from kubestow.api.decode import is_list, is_map
 
     inner = f"{indent} "

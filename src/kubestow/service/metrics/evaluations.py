@@ -14,7 +14,7 @@ from kubestow.framework.profile import Profile
 
 
 class Evaluations:
-    """Of one profile."""
+    """How often the plugins of one profile are asked."""
 
     def __init__(self, profile: Profile) -> None:
         self._pre_filters = [name for name, _ in profile.pre_filter_steps]

@@ -22,7 +22,7 @@ class Child(Protocol):
     """One series."""
 
     def samples(self, name: str, labels: str) -> Iterator[str]:
-        """Its lines; `labels` is empty or `a="1",b="2"`."""
+        """The lines of the series; `labels` is empty or `a="1",b="2"`."""
         ...
 
     def reset(self) -> None: ...

@@ -46,7 +46,7 @@ class ComponentMetrics:
 
 
 class ProcessMetrics(ComponentMetrics):
-    """Also those of a scheduler with plugins."""
+    """The metrics of a process whose scheduler has plugins."""
 
     def __init__(
         self,

@@ -329,7 +329,7 @@ def _is_same(one: Decision, other: Decision) -> bool:
 
 
 def peak_memory_mib() -> float:
-    """Of this process since its start."""
+    """The most memory that this process had since its start."""
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
 
 

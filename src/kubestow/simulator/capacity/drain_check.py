@@ -144,7 +144,7 @@ class _Check:
         return NeededNode(name, placing.failure_text(PodKey.of(pod)), _label(pod))
 
     async def _try_anew(self, placing: PlacingCluster, name: str, movable: list[Pod]) -> bool:
-        """The same in a cluster of its own, where claims of the pods are made anew."""
+        """Try a node in a cluster of its own, where claims of the pods are made again."""
         leaving = {PodKey.of(pod) for pod in movable}
         documents = _without_node(list(self._current(placing)), name, leaving)
         already_waiting = {PodKey.of(pod) for pod in placing.waiting()}

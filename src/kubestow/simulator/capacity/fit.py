@@ -81,7 +81,7 @@ def fit(
 def fit_template(
     cluster: Sequence[Document], template: CopyTemplate, setup: PlacingSetup, *, copies_max: int
 ) -> Fit:
-    """The same for copies that were read already."""
+    """Place copies that were read already, until one does not fit."""
 
     async def run() -> Fit:
         async with PlacingCluster(cluster, setup).running() as placing:

@@ -157,7 +157,7 @@ class _Search:
     # --- a fleet that suffices ---
 
     def _large_enough(self) -> Fleet:
-        """As many nodes of each shape, doubled until they suffice or each pod could have one."""
+        """A fleet with enough nodes: doubled until they suffice or each pod could have one."""
         count, limit = 1, max(min(self._pod_count, NODES_PER_CLUSTER // len(self._shapes)), 1)
         while count < limit and self._is_too_small((count,) * len(self._shapes)):
             count += 1

@@ -149,7 +149,7 @@ def _refusals(runs: Sequence[RunSummary]) -> list[RefusedPods]:
 
 
 def _failures(sweep: SweepResult) -> list[VariantFailure]:
-    """Those of one variant that are the same are one."""
+    """What failed, by variant; equal failures of one variant are one."""
     seeds: dict[tuple[str, TaskFailure], list[int]] = {}
     for variant, seed, failure in sweep.failures:
         seeds.setdefault((variant, failure), []).extend(() if seed is None else (seed,))

@@ -93,7 +93,7 @@ def _keys(node: yaml.Node) -> Iterator[yaml.Node]:
 
 
 def _with_plugins(config: SchedulerConfig, names: tuple[str, ...]) -> SchedulerConfig:
-    """The same with further plugins at all their extension points, in every profile."""
+    """The configuration with further plugins at all their extension points, in every profile."""
     refs = tuple(map(PluginRef, names))
     profiles = list(config.profiles)
     for index, profile in enumerate(profiles):

@@ -148,7 +148,7 @@ class _Observed:
     def _factory(
         self, factory: type[SchedulerFactory], *listeners: DecisionListener
     ) -> type[SchedulerFactory]:
-        """The same that also lets listeners and, if asked for, a meter follow the scheduler."""
+        """A factory whose schedulers are followed by listeners and, if asked for, by a meter."""
         if self._task.watched:
             listeners = (*listeners, self.choices)
         metrics = self.times if self._task.has_times else None

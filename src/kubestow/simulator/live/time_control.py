@@ -28,7 +28,7 @@ class PacedTime:
 
     @property
     def speed(self) -> float:
-        """As it is shown: 0 is as fast as possible."""
+        """The speed as it is shown: 0 is as fast as possible."""
         return 0.0 if self._speed == UNLIMITED else self._speed
 
     @property
@@ -44,7 +44,7 @@ class PacedTime:
         self.on_change()
 
     def set_speed(self, factor: float) -> None:
-        """Also while time stands still: it then goes on at this speed."""
+        """Set the speed. If time stands still, it goes on at this speed."""
         self._speed = factor
         self._loop.set_speed(factor)
         self.on_change()

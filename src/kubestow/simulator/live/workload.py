@@ -215,7 +215,7 @@ class LivingWorkload:
 
 
 def _mean(limits: tuple[int, int]) -> float:
-    """Of numbers from the first limit up to but without the second."""
+    """The mean of numbers from the first limit up to but without the second."""
     return (limits[0] + limits[1] - 1) / 2
 
 

@@ -55,7 +55,7 @@ _DISPUTED: Final = frozenset((RulesVerdict.OTHER, RulesVerdict.UNDECIDED, RulesV
 
 
 def looking_at_all(config: SchedulerConfig) -> SchedulerConfig:
-    """The same configuration; every node is scored, so that any can be compared."""
+    """The configuration with every node scored, so that any can be compared."""
     profiles = tuple(
         msgspec.structs.replace(profile, percentage_of_nodes_to_score=None)
         for profile in config.profiles

@@ -56,7 +56,7 @@ class KnowledgeSearch:
 
     @property
     def _share(self) -> float:
-        """As many tries may one combination of sorts take."""
+        """How many tries one combination of sorts may take."""
         return (self._tries_max - self._tries) / 2
 
     def _holds(self) -> bool:

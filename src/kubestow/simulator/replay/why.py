@@ -35,7 +35,7 @@ class AttemptViews:
 
 
 class RecordedViews(AttemptViews):
-    """The same attempts with the recorded configuration, and what it found of the same nodes."""
+    """Attempts with the recorded configuration, and what it found of the same nodes."""
 
     def __init__(self, others: Mapping[int, AttemptView]) -> None:
         super().__init__(len(others))

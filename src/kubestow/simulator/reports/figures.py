@@ -28,7 +28,7 @@ _WAITING: Final = (PENDING, GATED)
 
 
 class WaitingTimes(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Of the pods that got a node, in seconds."""
+    """How long pods waited that got a node, in seconds."""
 
     count: int
     mean_s: float

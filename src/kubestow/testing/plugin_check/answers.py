@@ -51,7 +51,7 @@ class AnswerFault(NamedTuple):
 
 
 class PodAnswers(NamedTuple):
-    """Of one pod about some nodes; None where the plugin leaves the pod out.
+    """What a plugin answers for one pod about some nodes; None where it leaves the pod out.
 
     verdicts   per node the status, None where it passes
     raw        per node the score before `normalize`, None where it does not pass
@@ -132,7 +132,7 @@ class Asked:
         self._score = next((one for one in profile.score_steps if one.name == self._name), None)
 
     def answers(self, nodes: Nodes) -> PodAnswers:
-        """Of an attempt with these nodes."""
+        """The answers of an attempt with these nodes."""
         verdicts = self.verdicts(nodes)
         passing = _passing(verdicts, nodes)
         raw, scores = self.scores(nodes.subset(passing))
@@ -141,7 +141,7 @@ class Asked:
         )
 
     def alone(self, nodes: Nodes) -> PodAnswers:
-        """The same for a part of the nodes, prepared with all."""
+        """The answers about a part of the nodes, prepared with all."""
         verdicts = self.verdicts(nodes)
         passing = _passing(verdicts, nodes)
         state = self._prepared_scores(self.feasible(self._all))
@@ -149,7 +149,7 @@ class Asked:
         return PodAnswers(verdicts, _spread(raw, passing, len(nodes)), None)
 
     def feasible(self, nodes: Nodes) -> Nodes:
-        """Those that the plugin does not reject: only these are scored."""
+        """The nodes that the plugin does not reject: only these are scored."""
         return nodes.subset(_passing(self.verdicts(nodes), nodes))
 
     def verdicts(self, nodes: Nodes) -> list[Status | None] | None:
@@ -174,7 +174,7 @@ class Asked:
         return [self._decoded(state, code) for code in listed]
 
     def scores(self, nodes: Nodes) -> tuple[list[int] | None, list[int] | None]:
-        """Of feasible nodes, before normalising and after it."""
+        """The scores of feasible nodes, before normalising and after it."""
         state = self._prepared_scores(nodes)
         if state is None:
             return None, None

@@ -286,7 +286,7 @@ def _scheduler_faults(loaded: Loaded, texts: LabelTexts) -> Iterator[str]:
 
 
 def _durations(loaded: Loaded, texts: LabelTexts, clock: Clock) -> Iterator[Duration]:
-    """Of the pod that takes longest, the shorter of two calls about many nodes."""
+    """How long calls about many nodes take: the shorter of two, for the pod that takes longest."""
     side, pods = _cluster(loaded, Generator(0, texts), _TIMED_NODE_COUNT)
     nodes = nodes_of(side.snapshot)
     for method in ("filter", "score"):

@@ -41,7 +41,7 @@ _NO_DOMAIN: Final = 2**31 - 1
 
 class Constraint120(Constraint, frozen=True, kw_only=True):
     def measure(self, namespace: str) -> InAll:
-        """Also a selector that matches everything counts the pods of the namespace."""
+        """What is counted: also a selector that matches everything counts pods of the namespace."""
         return InAll((PodSet(frozenset((namespace,)), self.selector),))
 
 

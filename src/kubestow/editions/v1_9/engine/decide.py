@@ -227,7 +227,7 @@ class Turns:
         self._order: npt.NDArray[np.intp] = _NO_ROWS
 
     def in_turn(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-        """The same rows, those whose turn comes earlier first."""
+        """The rows in the order of their turns."""
         snapshot = self._snapshot
         if self._epoch != snapshot.log.epoch:
             self._epoch = snapshot.log.epoch

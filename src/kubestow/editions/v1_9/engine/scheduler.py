@@ -174,7 +174,7 @@ class SchedulerV19:
         return decision
 
     async def _schedule_waiting(self, pod: Pod, cycles: WaitingCycles) -> None:
-        """The same; the loop goes on while the cycle waits for extenders."""
+        """One attempt; the loop goes on while its cycle waits for extenders."""
         attempt = self._begin(pod)
         if attempt is None:
             return

@@ -58,7 +58,7 @@ def balance_of_any(readers: Sequence[LoadReader]) -> RowFunction:
 
 
 def balance_of_cpu_and_memory(cpu_request: int, memory_request: int) -> RowFunction:
-    """The same without loops, for the resources that are the default."""
+    """The balance of one node without loops, for the default resources."""
 
     def score(info: NodeInfo) -> int:
         allocatable, used = info.allocatable, info.requested

@@ -121,7 +121,8 @@ def _least_allocated(readers: Sequence[LoadReader]) -> RowFunction:
 def least_of_cpu_and_memory(
     requests: Sequence[int], weights: Sequence[int], *, otherwise: RowFunction
 ) -> RowFunction:
-    """The same without a loop, as is the default; `otherwise` for nodes without one of the two."""
+    """LeastAllocated of cpu and memory, the default, without a loop; nodes that lack one of them
+    are scored by `otherwise`."""
     cpu_request, memory_request = requests
     cpu_weight, memory_weight = weights
     weight_sum = cpu_weight + memory_weight

@@ -27,14 +27,14 @@ class FileSource:
         self._clock = clock
 
     def cluster(self) -> StillCluster:
-        """As it is before any pod is placed."""
+        """The cluster before any pod is placed."""
         config, registry = self._loaded
         return still_cluster(
             self._documents, config, self._clock, registry=registry, gates=self._gates
         )
 
     def at_attempt(self, pod: Pod) -> Attempted:
-        """As it is when the pod has its turn; the pod waits for one of the profiles."""
+        """The cluster when the pod has its turn; the pod waits for one of the profiles."""
         config, registry = self._loaded
         key = PodKey.of(pod)
         return cluster_at_attempt(

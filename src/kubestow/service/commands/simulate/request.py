@@ -61,7 +61,7 @@ def with_percentage(config: SchedulerConfig, request: SimulateRequest) -> Schedu
 
 
 def exit_code_of(report: Report, request: SimulateRequest) -> int:
-    """Of a run of a scenario or trace."""
+    """The exit code after a run of a scenario or trace."""
     if report.is_partial:
         return INTERRUPTED
     if report.failed_attempts:

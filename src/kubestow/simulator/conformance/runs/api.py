@@ -347,7 +347,7 @@ def shown_condition(condition: Condition) -> Json:
 
 
 def shown_group_condition(condition: Condition) -> Json:
-    """The same of a PodGroup, which always has a message."""
+    """A condition of a PodGroup as the recording shows it; it always has a message."""
     return {**shown_condition(condition), "message": condition.message}
 
 

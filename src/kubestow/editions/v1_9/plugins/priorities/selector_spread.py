@@ -19,7 +19,7 @@ from kubestow.index.topology.counts import TopologyCounts
 
 
 class SelectorSpreadPriority(NamedRule):
-    """Also ServiceSpreadingPriority: v1.9 gives it the controllers' selectors, too (spec 06
+    """Spreads equal pods. ServiceSpreadingPriority, too, has the controllers' selectors (spec 06
     §6.6.4)."""
 
     def map(self, attempt: Attempt, nodes: Nodes) -> IntArray:
