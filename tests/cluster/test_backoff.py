@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kubestow.cluster.backoff import Backoff
+from kubestow.cluster.informer import Backoff
 
 
 def test_delays_double_up_to_thirty_seconds_with_jitter():

@@ -9,7 +9,7 @@ Invariants: documents passed in and out are shared and never modified; versions 
 gets the changes of its resource in the order of their versions.
 Not here: defaults and admission (`admission`), removing a terminating pod (a kubelet, or a
 simulated one, calls `finish_termination`), deleting dependents (`garbage_collector`) and the
-content of namespaces (`namespace_controller`).
+content of namespaces (`controllers.emptying`).
 """
 
 from collections.abc import Callable, Generator, Iterable

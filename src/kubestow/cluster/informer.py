@@ -25,7 +25,6 @@ import numpy as np
 
 from kubestow.api.meta import ApiObject
 from kubestow.clock import Clock
-from kubestow.cluster.backoff import Backoff
 from kubestow.cluster.client import ClusterClient, ObjectEvent, ObjectWatch
 from kubestow.cluster.failure_log import FailureLog
 from kubestow.errors import ApiError, GoneError, UnreachableError
@@ -323,3 +322,33 @@ def _is_transient(error: ApiError) -> bool:
     if isinstance(error, UnreachableError):
         return error.cause == "refused"
     return error.code == 429
+
+
+BASE_S: Final = 0.8
+FACTOR: Final = 2.0
+MAX_S: Final = 30.0
+RESET_AFTER_S: Final = 120.0
+
+
+class Backoff:
+    """How long to wait before a request that failed is repeated (spec 09 §4.3).
+
+    Delays that double up to a cap. More than two minutes after the last reset, or after the
+    start, the next one begins at the base again, also if requests kept failing meanwhile.
+
+    Each is extended by up to its own length, so that a thousand clients do not return at once.
+    """
+
+    def __init__(self, rng: np.random.Generator, now_s: float) -> None:
+        self._rng = rng
+        self._next_s = BASE_S
+        self._reset_at_s = now_s
+
+    def next_delay_s(self, now_s: float) -> float:
+        """The next delay, at this reading of a monotonic clock."""
+        if now_s - self._reset_at_s > RESET_AFTER_S:
+            self._next_s = BASE_S
+            self._reset_at_s = now_s
+        delay_s = self._next_s
+        self._next_s = min(delay_s * FACTOR, MAX_S)
+        return delay_s * (1.0 + self._rng.random())

@@ -10,16 +10,24 @@ from typing import Final
 from msgspec import UNSET
 
 from kubestow.engine.frozen_decision import FrozenDecision, PodRef
-from kubestow.explain.choice import choice_of, search_of
 from kubestow.explain.explanation import (
     Explanation,
+    NodeChoice,
+    NodeSearch,
     Outcome,
     PodReference,
     Preemption,
     PreemptionResult,
+    ScoreDifference,
     Victim,
 )
-from kubestow.explain.verdicts import absent_status, node_explanations, reason_groups
+from kubestow.explain.verdicts import (
+    absent_status,
+    node_explanations,
+    ranking,
+    reason_groups,
+    search_end,
+)
 from kubestow.explain.waiting import awaited_events
 from kubestow.framework.hints import EXTENDER, HintMap
 from kubestow.framework.status import Code
@@ -139,3 +147,46 @@ def _placed_text(attempt: FrozenDecision, feasible_count: int) -> str:
         have = "has" if choice.tied_count == 2 else "have"
         return f'"{attempt.node}" has the best total, as {others} {have}'
     return f'"{attempt.node}" has the best total, {choice.margin} more than "{choice.next_node}"'
+
+
+def choice_of(attempt: FrozenDecision, *, has_extenders: bool = False) -> NodeChoice:
+    """What made the difference to the next node; for a pod that was placed.
+
+    Extenders break ties at random, plugins by the order of the search.
+    """
+    names = list(attempt.feasible)
+    if attempt.total is None or len(names) < 2:
+        return NodeChoice()
+    first, second, *_ = ranking(attempt)
+    differences = [
+        ScoreDifference(
+            plugin=part.plugin, difference=int(part.weighted[first]) - int(part.weighted[second])
+        )
+        for part in attempt.scores
+    ]
+    tied_count = int((attempt.total == attempt.total[first]).sum())
+    tie_break = "Random" if has_extenders else "SearchOrder"
+    return NodeChoice(
+        next_node=names[second],
+        margin=int(attempt.total[first]) - int(attempt.total[second]),
+        differences=tuple(
+            sorted(
+                (each for each in differences if each.difference),
+                key=lambda each: (-abs(each.difference), each.plugin),
+            )
+        ),
+        tied_count=tied_count,
+        tie_break=tie_break if tied_count > 1 else "None",
+    )
+
+
+def search_of(attempt: FrozenDecision) -> NodeSearch:
+    node_count = len(attempt.feasible) + len(attempt.absent.nodes)
+    node_count += sum(len(group.nodes) for group in attempt.rejected)
+    return NodeSearch(
+        nodes=node_count,
+        evaluated=attempt.evaluated_count,
+        feasible=len(attempt.feasible),
+        wanted=attempt.nodes_to_find,
+        end=search_end(attempt),
+    )

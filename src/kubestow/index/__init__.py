@@ -3,8 +3,7 @@
     follow             the one reader of changes: base of everything that follows a snapshot
     nodes, bare_nodes  views on some rows: what a plugin reads
     tracked            arrays over the rows, computed again for changed rows only; label columns
-    node_match, label_match, taint_match, distinct, selector_patterns   selectors and taints over
-                       all nodes
+    node_match, taint_match, distinct, selector_patterns   selectors and taints over all nodes
     present            which label keys the nodes have
     held               which nodes hold an item: a disk, a volume
     image_rows         which nodes have an image

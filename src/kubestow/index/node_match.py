@@ -6,7 +6,7 @@ controller, and different selectors with a term in common, share it. Names are c
 not kept: every pod of a DaemonSet names another node.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -23,9 +23,10 @@ from kubestow.api.node_selector import (
 )
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.cache.change_log import Depends
-from kubestow.index.label_match import all_match
 from kubestow.index.nodes import Nodes
+from kubestow.index.present import LabelKeys
 from kubestow.index.term_rows import TermRows, WeightedRows, as_mask
+from kubestow.index.tracked import LabelColumns
 
 # Up to this many terms the mask of each is kept, since other pods have it too. Beyond these numbers
 # masks are computed for every attempt: their keys alone may take megabytes.
@@ -146,3 +147,26 @@ def _fields_match(nodes: Nodes, fields: Sequence[FieldRequirement]) -> BoolArray
     rows = [snapshot.row_of(name) for name in excluded]
     mask[[row for row in rows if row is not None]] = False
     return mask[nodes.rows]
+
+
+def all_match(nodes: Nodes, requirements: Iterable[Requirement]) -> BoolArray:
+    """bool[node]: where all of these hold; `term_rows` is for very many of them.
+
+    A requirement reads one label, so it is a set of that label's values. Requirements on a key that
+    no node has hold on all nodes or on none, and need no column.
+    """
+    columns = nodes.snapshot.derived(LabelColumns)
+    present: Mapping[str, int] = nodes.snapshot.derived(LabelKeys).present()
+    left: list[Requirement] = []
+    for requirement in requirements:
+        if requirement.key in present:
+            left.append(requirement)
+        elif not requirement.matches_value(None):
+            return np.zeros(len(nodes), np.bool_)
+    mask = np.ones(len(nodes), np.bool_)
+    for requirement in left:
+        column = columns.column(requirement.key)
+        mask &= column.matching(requirement)[column.ids[nodes.rows]]
+        if not mask.any():
+            break
+    return mask

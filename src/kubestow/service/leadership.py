@@ -6,13 +6,15 @@ The elector runs on the control loop, what the leader does on the scheduler's.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from kubestow.api.coordination import Lease
+from kubestow.api.meta import JsonObject
 from kubestow.clock import Clock
+from kubestow.cluster.documents import whole_seconds
 from kubestow.cluster.election import ElectionSettings, LeaderElector
-from kubestow.cluster.leadership_event import events_path, leadership_event
 from kubestow.config.connection import LeaderElectionConfig, check_election
 from kubestow.errors import ApiError
 from kubestow.service.connections import Connections
@@ -110,3 +112,43 @@ class Leadership:
             await self._events.create_document(events_path(lease), event)
         except ApiError as error:
             log.debug("cannot write an event about the lease: %s", error)  # Nothing depends on it.
+
+
+REASON: Final = "LeaderElection"
+
+
+def leadership_event(
+    lease: Lease, *, identity: str, is_leading: bool, component: str, now_ns: int
+) -> JsonObject:
+    """The event that reports a change of the leader (spec 09 §9.1), to post to `events_path`.
+
+    It is about the lease and of the older kind (core `v1`), which needs no action; newer servers
+    list it with the others. `component` is the name of the first profile.
+    """
+    metadata = lease.metadata
+    now = whole_seconds(now_ns)
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{metadata.name}.{now_ns:x}", "namespace": metadata.namespace},
+        "involvedObject": {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "namespace": metadata.namespace,
+            "name": metadata.name,
+            "uid": metadata.uid,
+            "resourceVersion": metadata.resource_version,
+        },
+        "reason": REASON,
+        "message": f"{identity} {'became leader' if is_leading else 'stopped leading'}",
+        "source": {"component": component},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+        "type": "Normal",
+        "reportingComponent": component,
+    }
+
+
+def events_path(lease: Lease) -> str:
+    return f"/api/v1/namespaces/{lease.metadata.namespace}/events"

@@ -19,10 +19,9 @@ import msgspec
 
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
-from kubestow.apiserver.controllers.definition_controller import DefinitionController
+from kubestow.apiserver.controllers.emptying import DefinitionController, NamespaceController
 from kubestow.apiserver.controllers.garbage_collector import GarbageCollector
 from kubestow.apiserver.controllers.group_protection import GroupProtection
-from kubestow.apiserver.controllers.namespace_controller import NamespaceController
 from kubestow.apiserver.http.kubeconfig import kubeconfig
 from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile
 from kubestow.apiserver.http.server import ApiServer

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubestow.api.meta import JsonObject
-from kubestow.apiserver.controllers.definition_controller import DefinitionController
+from kubestow.apiserver.controllers.emptying import DefinitionController
 from kubestow.apiserver.custom.definitions import version_order
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cluster.resources import CUSTOM_RESOURCE_DEFINITIONS

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.cluster.http.rate_limit import RateLimit
+from kubestow.cluster.http.session import RateLimit
 from kubestow.testing.clock import ManualClock
 
 

@@ -11,7 +11,7 @@ from kubestow.cluster.events import EventRecorder
 from kubestow.engine.decision import Decision
 from kubestow.explain.history import AttemptHistory
 from kubestow.queue import QueuedPod
-from kubestow.service.metrics.own import OwnMetrics
+from kubestow.service.metrics.process_metrics import OwnMetrics
 from kubestow.service.metrics.registry import MetricsRegistry
 from kubestow.testing import ManualClock, make_pod
 

@@ -1,4 +1,4 @@
-"""Deletes what a terminating object contains, then lets the object go.
+"""Deletes what a terminating namespace or definition contains, then lets it go.
 
 One task per object: it deletes the content, waits for what takes time (grace periods, finalizers),
 and finishes when nothing is left. While no object is terminating, the only cost is one watch.
@@ -9,10 +9,13 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from kubestow.apiserver.controllers.guard import RETRY_S_MAX, Faults
+from kubestow.apiserver.custom.rules import CLEANUP
 from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.selectors import Selection
 from kubestow.apiserver.store import StoredObject
 from kubestow.apiserver.watch import Watch, WatchEvent, WatchGroup
-from kubestow.cluster.resources import ApiResource
+from kubestow.cluster.documents import as_list
+from kubestow.cluster.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, ApiResource
 from kubestow.errors import ConflictError, NotFoundError
 
 
@@ -92,3 +95,41 @@ class EmptyingController:
 
 def _is_terminating(stored: StoredObject) -> bool:
     return "deletionTimestamp" in stored.metadata
+
+
+class DefinitionController(EmptyingController):
+    """Deletes the objects of terminating definitions of custom resources, then the definitions."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        super().__init__("definition-controller", cluster, CUSTOM_RESOURCE_DEFINITIONS)
+
+    def _content_of(self, name: str) -> Iterable[Watch]:
+        try:
+            return [self._cluster.watch(self._cluster.resources.named(name))]
+        except NotFoundError:
+            return []  # It was never served.
+
+    def _finish(self, name: str) -> None:
+        stored = self._cluster.get(CUSTOM_RESOURCE_DEFINITIONS, "", name)
+        finalizers = as_list(stored.metadata.get("finalizers"))
+        left = [finalizer for finalizer in finalizers if finalizer != CLEANUP]
+        patch = {"metadata": {"finalizers": left or None}}
+        self._cluster.patch(CUSTOM_RESOURCE_DEFINITIONS, "", name, patch, "merge")
+
+
+class NamespaceController(EmptyingController):
+    """Deletes the content of terminating namespaces, then finalizes them."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        super().__init__("namespace-controller", cluster, NAMESPACES)
+
+    def _content_of(self, name: str) -> Iterable[Watch]:
+        selection = Selection(namespace=name)
+        return [
+            self._cluster.watch(resource, selection)
+            for resource in self._cluster.resources
+            if resource.namespaced
+        ]
+
+    def _finish(self, name: str) -> None:
+        self._cluster.finalize_namespace(name)

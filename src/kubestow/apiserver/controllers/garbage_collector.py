@@ -8,7 +8,7 @@ An object is deleted when it has owners and none of them exists. The collector f
 resource in the order of the writes and keeps the owners of each object; whether an owner exists is
 read from the store, which is always up to date.
 
-Not here: deleting the content of a namespace (`namespace_controller`).
+Not here: deleting the content of a namespace (`emptying`).
 """
 
 from contextlib import suppress

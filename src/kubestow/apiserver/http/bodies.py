@@ -1,6 +1,8 @@
 """The documents clients send, in JSON, YAML or protobuf, checked against the path."""
 
-from typing import Final
+import json
+from collections.abc import Iterator
+from typing import Any, Final
 
 import msgspec
 
@@ -12,10 +14,9 @@ from kubestow.apiserver.http import protobuf
 from kubestow.apiserver.http.routing import ApiPath
 from kubestow.apiserver.refusals import bad_request
 from kubestow.apiserver.schema.builtin import schema_of
-from kubestow.apiserver.schema.duplicates import json_duplicates
-from kubestow.apiserver.schema.reading import TypeMismatchError, read
+from kubestow.apiserver.schema.reading import Path, TypeMismatchError, path_text, read
 from kubestow.apiserver.served import ServedResource
-from kubestow.cluster.documents import as_object, is_object
+from kubestow.cluster.documents import as_object, is_list, is_object
 from kubestow.errors import ApiError, DecodeError
 
 _JSON_TYPES: Final = ("", "application/json")
@@ -125,3 +126,42 @@ def for_path(document: JsonObject, path: ApiPath, served: ServedResource) -> Jso
     if served.resource.namespaced:
         placed["namespace"] = path.namespace
     return {**document, "metadata": placed}
+
+
+class _Repeating(dict[str, Any]):
+    """An object of a text that has some of its names twice."""
+
+    repeated: list[str]
+
+
+def json_duplicates(text: bytes) -> list[str]:
+    """The paths of fields that occur twice in a JSON text, which must be valid.
+
+    Of the two values the last one counts. For YAML `api.files` does this.
+    """
+    is_found = False
+
+    def as_read(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal is_found
+        found = dict(pairs)
+        if len(found) == len(pairs):
+            return found
+        is_found = True
+        repeating = _Repeating(found)
+        names = [name for name, _ in pairs]
+        repeating.repeated = [name for name in found if names.count(name) > 1]
+        return repeating
+
+    document = json.loads(text, object_pairs_hook=as_read)
+    return [path_text(path) for path in _repeated(document, ())] if is_found else []
+
+
+def _repeated(value: Any, path: Path) -> Iterator[Path]:
+    if is_object(value):
+        if isinstance(value, _Repeating):
+            yield from ((*path, name) for name in value.repeated)
+        for name, below in value.items():
+            yield from _repeated(below, (*path, name))
+    elif is_list(value):
+        for index, item in enumerate(value):
+            yield from _repeated(item, (*path, index))

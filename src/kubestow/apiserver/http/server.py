@@ -34,7 +34,6 @@ from kubestow.apiserver.http.authentication import (
 from kubestow.apiserver.http.discovery import Discovery
 from kubestow.apiserver.http.failures import failure_answer
 from kubestow.apiserver.http.field_validation import warning_header
-from kubestow.apiserver.http.health import HEALTH, health_answer
 from kubestow.apiserver.http.openapi import OpenApi
 from kubestow.apiserver.http.query import Query
 from kubestow.apiserver.http.representation import negotiate
@@ -214,7 +213,7 @@ class ApiServer:
         path, accept = request.path, request.headers.get("Accept", "")
         if request.method != "GET":
             raise refuse_verb()
-        if (health := health_answer(path, Query(request.query))) is not None:
+        if (health := _health_answer(path, Query(request.query))) is not None:
             return health
         if path in ("/version", "/version/"):
             return json_response(version_document())
@@ -262,8 +261,12 @@ def _names_loopback(host: str) -> bool:
     return host in _LOOPBACK or (port.isdecimal() and name in _LOOPBACK)
 
 
+_HEALTH: Final = ("/healthz", "/livez", "/readyz")
+_CHECKS: Final = ("ping", "log", "etcd")
+_READY_CHECKS: Final = (*_CHECKS, "etcd-readiness", "informer-sync")
+_TEXT: Final = "text/plain; charset=utf-8"
 _NO_CACHE: Final[Mapping[str, str]] = {"Cache-Control": "no-cache, private"}
-_ROOT_PATHS: Final = ("/api", "/api/v1", "/apis", "/openapi/v3", "/version", *HEALTH)
+_ROOT_PATHS: Final = ("/api", "/api/v1", "/apis", "/openapi/v3", "/version", *_HEALTH)
 
 
 def version_document() -> dict[str, str]:
@@ -293,3 +296,24 @@ async def _read_body(request: web.BaseRequest) -> bytes:
             reason="RequestEntityTooLarge",
         )
     return body
+
+
+def _health_answer(path: str, query: Query) -> ApiResponse | None:
+    """The answer at `/readyz` or at one of its checks; None for any other path.
+
+    A server that answers at all has everything it needs, so every check passes.
+    """
+    root, _, check = path.strip("/").partition("/")
+    if f"/{root}" not in _HEALTH:
+        return None
+    checks = _READY_CHECKS if root == "readyz" else _CHECKS
+    if check:
+        return ApiResponse(b"ok", content_type=_TEXT) if check in checks else None
+    if not query.has("verbose"):
+        return ApiResponse(b"ok", content_type=_TEXT)
+    excluded = query.texts("exclude")
+    lines = [
+        f"[+]{check} excluded: ok" if check in excluded else f"[+]{check} ok" for check in checks
+    ]
+    lines.append(f"{root} check passed\n")
+    return ApiResponse("\n".join(lines).encode(), content_type=_TEXT)

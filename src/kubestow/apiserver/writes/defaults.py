@@ -11,12 +11,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
+from kubestow.api.device import EXACT_COUNT
 from kubestow.api.meta import JsonObject, ResourceList
 from kubestow.api.pod import DEFAULT_SCHEDULER_NAME
 from kubestow.api.quantity import ZERO, parse_quantity
 from kubestow.api.resources import CPU, MEMORY, is_hugepage
 from kubestow.apiserver.custom.rules import default_definition
-from kubestow.apiserver.writes.device_defaults import default_claim, default_claim_template
 from kubestow.apiserver.writes.object_defaults import OBJECT_DEFAULTS
 from kubestow.apiserver.writes.workloads import (
     default_daemon_set,
@@ -29,6 +29,7 @@ from kubestow.cluster.documents import (
     Path,
     as_object,
     filled_at,
+    is_object,
     objects_in,
     replaced_at,
     value_at,
@@ -254,6 +255,46 @@ def _fill_empty(*path: str, value: str) -> _Step:
 
 def _rounded_parts(*paths: Path) -> tuple[_Step, ...]:
     return tuple(_round_at(*path) for path in paths)
+
+
+# --- resource claims and their templates (spec 08 B2) ---
+
+
+def default_claim(document: JsonObject) -> JsonObject:
+    return _with_requests(document, "spec", "devices", "requests")
+
+
+def default_claim_template(document: JsonObject) -> JsonObject:
+    return _with_requests(document, "spec", "spec", "devices", "requests")
+
+
+def _with_requests(document: JsonObject, *path: str) -> JsonObject:
+    requests = objects_in(value_at(document, *path))
+    changed = [_defaulted_request(request) for request in requests]
+    return document if changed == requests else replaced_at(document, path, changed)
+
+
+def _defaulted_request(request: JsonObject) -> JsonObject:
+    if is_object(request.get("exactly")):
+        request = {**request, "exactly": _defaulted_details(as_object(request["exactly"]))}
+    if request.get("firstAvailable"):
+        alternatives = [_defaulted_details(each) for each in objects_in(request["firstAvailable"])]
+        request = {**request, "firstAvailable": alternatives}
+    return request
+
+
+def _defaulted_details(details: JsonObject) -> JsonObject:
+    if not details.get("allocationMode"):
+        details = {**details, "allocationMode": EXACT_COUNT}
+    if details["allocationMode"] == EXACT_COUNT and not details.get("count"):
+        details = {**details, "count": 1}
+    if details.get("tolerations"):
+        tolerations = [
+            each if each.get("operator") else {**each, "operator": "Equal"}
+            for each in objects_in(details["tolerations"])
+        ]
+        details = {**details, "tolerations": tolerations}
+    return details
 
 
 _STEPS: Final[dict[str, tuple[_Step, ...]]] = {

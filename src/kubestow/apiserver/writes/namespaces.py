@@ -2,7 +2,7 @@
 
     Active ──delete──► Terminating (nothing new inside) ──content gone──► finalized ──► gone
 
-Pure rules; `MemoryCluster` applies them with `namespace_lifecycle`, and `namespace_controller`
+Pure rules; `MemoryCluster` applies them with `namespace_lifecycle`, and `NamespaceController`
 empties terminating namespaces. A simulation leaves them out: there a namespace is only a name.
 """
 

@@ -6,7 +6,6 @@ from typing import Final, NamedTuple
 
 from kubestow.api.device import AllocatedDeviceStatus, DeviceRequestAllocationResult, ResourceClaim
 from kubestow.api.meta import Condition
-from kubestow.api.quoting import quoted
 from kubestow.clock import NANOSECONDS
 
 FAILED_PREFIX: Final = "device binding failed"
@@ -81,3 +80,33 @@ def _true_conditions(conditions: Iterable[Condition]) -> dict[str, Condition]:
     """The conditions that are true; of several with one type the first counts."""
     first = {each.type: each for each in reversed(tuple(conditions))}
     return {kind: each for kind, each in first.items() if each.status == "True"}
+
+
+_ESCAPES: Final = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+    "\\": "\\\\",
+    '"': '\\"',
+}
+
+
+def quoted(text: str) -> str:
+    """The text in quotes as Go prints it with %q, which recorded messages contain."""
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def _escaped(character: str) -> str:
+    escape = _ESCAPES.get(character)
+    if escape is not None:
+        return escape
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

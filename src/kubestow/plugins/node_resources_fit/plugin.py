@@ -2,6 +2,8 @@
 
 from typing import ClassVar, Final
 
+import numpy as np
+
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.requests import filter_request, score_request
 from kubestow.api.resources import Resources
@@ -18,11 +20,10 @@ from kubestow.framework.status import Status
 from kubestow.index.devices import DeviceCounts, KnownDevices
 from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.plugins._shared.device_reuse import unless_served_by_devices
-from kubestow.plugins._shared.scoring_resources import ScoredRequest, ScoringResources
+from kubestow.plugins._shared.scoring_resources import Loads, ScoredRequest, ScoringResources
 from kubestow.plugins.node_resources_fit.hints import FitHints
-from kubestow.plugins.node_resources_fit.placement_score import placement_score
 from kubestow.plugins.node_resources_fit.shortage import FitRequest, shortage_status, shortages
-from kubestow.plugins.node_resources_fit.strategies import strategy_of
+from kubestow.plugins.node_resources_fit.strategies import most_allocated, strategy_of
 
 _PRE_FILTER: Final = "PreFilterNodeResourcesFit"
 _PRE_SCORE: Final = "PreScoreNodeResourcesFit"
@@ -109,3 +110,22 @@ class NodeResourcesFit:
     def _scored_request(self, pod: PodInfo) -> ScoredRequest:
         # Spec 05 §8.5: scoring ignores pod-level requests, whatever the gate.
         return self._resources.request_of(pod, score_request)
+
+
+def placement_score(resources: ScoringResources, nodes: Nodes, assignments: Assignments) -> int:
+    """How full a placement would be with the members of a group on it (spec 11 §8.4): the share of
+    all nodes together that would be used, whatever the configured strategy."""
+    amounts = np.zeros(len(resources), np.int64)
+    for pod in assignments.pods:
+        amounts += resources.amounts(score_request(pod.pod))
+    request = resources.counting(amounts.tolist())
+    loads = resources.loads(nodes, request)
+    # What is used of a resource counts only on nodes that have it.
+    used = np.where(loads.allocatable > 0, loads.used, 0)
+    total = Loads(
+        loads.allocatable.sum(axis=1, keepdims=True),
+        used.sum(axis=1, keepdims=True),
+        loads.request,
+        loads.weight,
+    )
+    return int(most_allocated(total)[0])

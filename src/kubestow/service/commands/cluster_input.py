@@ -196,9 +196,16 @@ def report_unknown_fields(documents: Sequence[Document], *, is_strict: bool) -> 
 
 def _read_live(request: InputRequest) -> list[Document]:
     # Imported here: files need no client.
-    from kubestow.service.commands.live_input import read_live
+    import asyncio
 
-    live = read_live(request.kubeconfig, request.context)
+    from kubestow.clock import SystemClock
+    from kubestow.cluster.http.users_kubeconfig import Kubeconfig
+    from kubestow.service.user_agent import user_agent
+    from kubestow.simulator.input.live import read_server
+
+    clock = SystemClock()
+    server = Kubeconfig(request.kubeconfig, request.context).server(clock)
+    live = asyncio.run(read_server(server, clock, f"{user_agent()}/read"))
     for texts, problem in (
         (live.not_served, "not served, so read as empty"),
         (live.forbidden, "warning: you may not list these, so they are read as empty"),

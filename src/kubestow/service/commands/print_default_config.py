@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from kubestow.errors import ConfigError
+
 
 def print_default_config(
     config_file: Annotated[
@@ -28,6 +30,16 @@ def print_default_config(
 
     Example: kubestow print-default-config > config.yaml
     """
-    from kubestow.service.commands.complete_config import complete_config_text
+    from kubestow.config.decoding import load_config
+    from kubestow.config.scheduler import SchedulerConfig
+    from kubestow.config.validation import check_config
+    from kubestow.config.written import write_config
 
-    sys.stdout.write(complete_config_text(config_file, has_secrets=raw))
+    config = SchedulerConfig()
+    if config_file is not None:
+        try:
+            config = load_config(config_file)
+            check_config(config)
+        except ConfigError as error:
+            raise ConfigError(f'configuration "{config_file}": {error}') from error
+    sys.stdout.write(write_config(config, has_secrets=raw))

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from kubestow.clock import Clock
+from kubestow.cluster.events import EventRecorder
+from kubestow.explain.history import AttemptHistory
 from kubestow.service.metrics.catalogue import SchedulerCatalogue
 from kubestow.service.metrics.component import (
     ElectionMetrics,
@@ -14,7 +16,6 @@ from kubestow.service.metrics.component import (
     add_registry_metrics,
     add_workqueue_metrics,
 )
-from kubestow.service.metrics.own import OwnMetrics
 from kubestow.service.metrics.recorders import QueueRecorder, SchedulerRecorder
 from kubestow.service.metrics.registry import MetricsRegistry, parse_allowed_labels
 from kubestow.service.options import SchedulerOptions
@@ -64,3 +65,58 @@ class ProcessMetrics(ComponentMetrics):
 def _previous_minor(version: str) -> str:
     major, minor, *_ = version.split(".")
     return f"{major}.{int(minor) - 1}"
+
+
+class OwnMetrics:
+    """Metrics that kube-scheduler does not have."""
+
+    def __init__(self, registry: MetricsRegistry) -> None:
+        self.events = registry.counter(
+            "kubestow_events_total",
+            "Number of events about pods by what became of them: 'sent', 'failed' if the API "
+            "server refused it or did not answer, 'dropped' if too many were waiting.",
+            ("result",),
+        )
+        self.waiting_events = registry.gauge(
+            "kubestow_waiting_events", "Number of events about pods that wait to be sent."
+        )
+        self.refused_connections = registry.counter(
+            "kubestow_serving_connections_refused_total",
+            "Number of connections to the serving port that were closed because of their limit.",
+        )
+        self.unkept_attempts = registry.counter(
+            "kubestow_attempts_not_kept_total",
+            "Number of attempts for pods that wait which /explain does not have: 'skipped' if "
+            "copying them would have taken too long, 'dropped' if others took their place.",
+            ("reason",),
+        )
+        self.slow_calls = registry.counter(
+            "kubestow_slow_plugin_calls_total",
+            "Number of plugin calls in scheduling cycles that took more than 0.1 s.",
+            ("plugin", "extension_point"),
+        )
+
+    def count_slow_call(self, plugin: str, point: str) -> None:
+        self.slow_calls.labels(plugin, point).inc()
+
+    def observe_history(self, history: AttemptHistory) -> None:
+        """Publish what this history counts."""
+
+        def refresh() -> None:
+            statistics = history.statistics()
+            self.unkept_attempts.labels("skipped").value = statistics.skipped
+            self.unkept_attempts.labels("dropped").value = statistics.dropped
+
+        self.unkept_attempts.refresh = refresh
+
+    def observe(self, recorder: EventRecorder) -> None:
+        """Publish what this recorder counts."""
+
+        def refresh() -> None:
+            statistics = recorder.statistics()
+            self.events.labels("sent").value = statistics.sent_count
+            self.events.labels("failed").value = statistics.failed_count
+            self.events.labels("dropped").value = statistics.dropped_count
+            self.waiting_events.only.set(statistics.waiting_count)
+
+        self.events.refresh = self.waiting_events.refresh = refresh

@@ -1,6 +1,6 @@
 """What happens to the cluster during a soak: pods, nodes and all around them come and go.
 
-Most pods are of a few applications (`familiar`), the others have values that no object had
+Most pods are of a few applications (`fill_familiar`), the others have values that no object had
 before (`unseen`). What is kept under any of them (a label, a selector, a namespace, a resource, a
 claim, a node …) must be dropped again, or has a limit. The number of nodes and pods stays.
 
@@ -22,9 +22,8 @@ from kubestow.clock import Clock
 from kubestow.cluster.documents import value_at
 from kubestow.cluster.resources import EVENTS, NAMESPACES, NODES, PODS, Subresource
 from kubestow.errors import NotFoundError
-from kubestow.service.soak.familiar import fill_familiar
 from kubestow.service.soak.nodes import COMMON, image_change, node_change, node_documents
-from kubestow.service.soak.pod_draft import PodDraft
+from kubestow.service.soak.pod_draft import HOSTNAME, ZONE, PodDraft
 from kubestow.service.soak.unseen import fill_unseen
 
 PODS_PER_NODE: Final = 20
@@ -186,3 +185,37 @@ class Churn:
         stored = sorted(self._cluster.objects_of(EVENTS), key=lambda event: event.version)
         for event in stored[:-EVENTS_KEPT_MAX]:
             self._cluster.delete(EVENTS, *event.key)
+
+
+APPS: Final = 20
+
+
+def fill_familiar(draft: PodDraft) -> None:
+    """A pod of one of a few applications, equal to others: most pods of a cluster are like this."""
+    number = int(draft.rng.integers(APPS))
+    app = f"app-{number}"
+    selector = {"matchLabels": {"app": app}}
+    draft.labels |= {"app": app, "team": str(number % 3)}
+    draft.container["image"] = app
+    draft.requests |= {"cpu": f"{number * 25 + 25}m", "memory": f"{number * 16 + 16}Mi"}
+    match number % 5:
+        case 0:
+            draft.spec["topologySpreadConstraints"] = [
+                {
+                    "maxSkew": number % 4 + 1,
+                    "topologyKey": ZONE,
+                    "whenUnsatisfiable": "DoNotSchedule",
+                    "labelSelector": selector,
+                }
+            ]
+        case 1:
+            term = {"labelSelector": selector, "topologyKey": HOSTNAME}
+            draft.add_affinity(
+                "podAntiAffinity", "preferred", {"weight": 1, "podAffinityTerm": term}
+            )
+        case 2:
+            draft.spec["nodeSelector"] = {ZONE: f"zone-{number % 4}"}
+        case 3:
+            draft.spec["priority"] = number
+        case _:
+            pass

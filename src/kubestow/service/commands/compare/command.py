@@ -1,8 +1,7 @@
 """`kubestow compare`: the command line.
 
 Not here: options of the cluster (`input_options`), what a variant is
-(`simulator.comparison.variants`), the work (`runs`), what is printed (`output`,
-`report`).
+(`simulator.comparison.variants`), the work (`runs`), what is printed (`output`).
 """
 
 from pathlib import Path

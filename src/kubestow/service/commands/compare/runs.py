@@ -10,6 +10,7 @@ import msgspec
 
 from kubestow.api.gang_dialects import DIALECTS
 from kubestow.errors import InputError
+from kubestow.files import keeping
 from kubestow.service.commands.cluster_input import InputRequest, load_input
 from kubestow.service.commands.compare.output import print_comparison
 from kubestow.service.commands.scheduler_config import checked_gates
@@ -17,6 +18,7 @@ from kubestow.service.formats import CompareFormat
 from kubestow.service.output import progress_bar
 from kubestow.simulator.comparison.comparison import (
     SchedulerComparison,
+    VariantTimes,
     compare,
     times_of,
 )
@@ -26,6 +28,7 @@ from kubestow.simulator.comparison.pool import Runner, WorkerPool
 from kubestow.simulator.comparison.sweep import Sweep, SweepResult
 from kubestow.simulator.comparison.task import Material, SchedulerVariant, TaskFailure
 from kubestow.simulator.comparison.variants import read_variants
+from kubestow.simulator.reports.extra import require_extra
 
 _INTERRUPTED: Final = 130
 _REFUSED: Final = 1
@@ -57,8 +60,6 @@ def compare_and_print(request: CompareRequest) -> int:
     """Run everything and print it; the exit code."""
     if request.report is not None:
         # Not at the end, after everything has run.
-        from kubestow.service.commands.compare.report import require_report
-
         require_report(request.report, force=request.cluster.force)
     read = read_variants(request.variants)
     material, seed = _material(request)
@@ -81,8 +82,6 @@ def compare_and_print(request: CompareRequest) -> int:
     times = times_of(variants, sweep) if request.has_times else None
     print_comparison(comparison, times, request.output, show=request.show)
     if request.report is not None:
-        from kubestow.service.commands.compare.report import write_report
-
         write_report(comparison, times, sweep, request.report)
     return _exit_code(comparison)
 
@@ -159,3 +158,27 @@ def _exit_code(comparison: SchedulerComparison) -> int:
     if kinds:
         return _FAILED
     return _REFUSED if any(variant.refusals for variant in comparison.variants) else 0
+
+
+def require_report(path: Path, *, force: bool) -> None:
+    """InputError if the page could not be written."""
+    if path.suffix != ".html":
+        raise InputError(f'--report is "{path}", expected a name that ends with .html')
+    require_extra(f"--report {path}", "altair", "vl_convert")
+    keeping.require_new(path, "--report", force=force)
+
+
+def write_report(
+    comparison: SchedulerComparison,
+    times: Sequence[VariantTimes] | None,
+    sweep: SweepResult,
+    path: Path,
+) -> None:
+    """Write the page; InputError if that fails."""
+    from kubestow.simulator.comparison.page import page_of
+    from kubestow.simulator.reports.html import page_html
+
+    try:
+        keeping.write(path, page_html(page_of(comparison, times, sweep)), force=True)
+    except OSError as error:
+        raise InputError(f'cannot write the report "{path}": {error.strerror}') from error

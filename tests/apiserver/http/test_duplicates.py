@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kubestow.apiserver.schema.duplicates import json_duplicates
+from kubestow.apiserver.http.bodies import json_duplicates
 
 
 @pytest.mark.parametrize(

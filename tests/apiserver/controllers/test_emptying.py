@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from kubestow.api.meta import JsonObject
-from kubestow.apiserver.controllers.namespace_controller import NamespaceController
+from kubestow.apiserver.controllers.emptying import NamespaceController
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cluster.resources import NAMESPACES, PODS, SERVICES
 from kubestow.testing.clock import ManualClock

@@ -12,8 +12,8 @@ from kubestow.cluster.election import LeaderElector
 from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import ServerConfig
 from kubestow.cluster.http.session import ApiSession
-from kubestow.cluster.leadership_event import events_path, leadership_event
 from kubestow.cluster.resources import EVENTS
+from kubestow.service.leadership import events_path, leadership_event
 from kubestow.testing.clock import ManualClock
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubestow.api.quoting import quoted
+from kubestow.plugins.dynamic_resources.binding_conditions import quoted
 
 
 @pytest.mark.parametrize(
