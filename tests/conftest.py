@@ -17,7 +17,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import wraps
 from pathlib import Path
 from types import FunctionType
@@ -33,9 +33,10 @@ from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.engine.equivalence.record import Record
 from kubestow.index.bare_nodes import BareNodes
 from kubestow.index.nodes import Nodes, SimulatedNode, SnapshotNodes
+from kubestow.index.topology import amounts
+from kubestow.index.topology.amounts import Amounts
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.index.topology.domains import DomainColumn, DomainSums, RowCounts
-from kubestow.index.topology.ledger import Ledger
+from kubestow.index.topology.domains import DomainColumn
 from kubestow.index.tracked import Tracked
 from kubestow.plugins.default_preemption.reduced_nodes import ReducedNodes
 from kubestow.testing.clock import ManualClock
@@ -200,6 +201,17 @@ def _keep(program: bytes, path: Path) -> None:
     aside.replace(path)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def both_forms_of_amounts(request: pytest.FixtureRequest) -> Generator[None]:
+    """Clusters of tests are small: with this limit both forms of amounts occur in them."""
+    if "docs" in request.path.parts:
+        yield  # The pages have the limit itself.
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(amounts, "FEW_MAX", 2)
+        yield
+
+
 # --- arrays that are kept are read-only for others ---------------------------------------------
 #
 # The sources only say so. Here it holds: what accessors return is a read-only view, and arrays that
@@ -261,11 +273,8 @@ unlocks(Tracked, "recompute", "_values")
 locks(Tracked, "values", "_values", returned=False)
 for views in (Nodes, SnapshotNodes, SimulatedNode, BareNodes, ReducedNodes):
     returns_read_only(views)
-unlocks(RowCounts, "add", "rows")
-unlocks(DomainSums, "add", "values")
+returns_read_only(Amounts, "array")
 unlocks(DomainColumn, "move", "ids", "populations")
-locks(Ledger, "tally", "rows")
-locks(RowCounts, "sums", "values")
 locks(TopologyCounts, "column", "ids", "populations")
 unlocks(Record, "catch_up", "failed_by", "codes", "score")
 locks(Record, "catch_up", "failed_by", "codes", "score", returned=False)

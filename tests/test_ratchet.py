@@ -140,9 +140,9 @@ APART = Affinity(
 @pytest.mark.parametrize(
     ("fields", "calls_max", "frames_max"),
     [
-        pytest.param({}, 119, 15, id="plain"),
-        pytest.param({"spread": [SPREAD]}, 171, 17, id="zone-spread"),
-        pytest.param({"affinity": APART}, 176, 15, id="anti-affinity"),
+        pytest.param({}, 120, 15, id="plain"),
+        pytest.param({"spread": [SPREAD]}, 176, 17, id="zone-spread"),
+        pytest.param({"affinity": APART}, 177, 15, id="anti-affinity"),
     ],
 )
 def test_an_attempt_takes_no_more_calls_and_frames(

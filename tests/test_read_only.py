@@ -87,8 +87,13 @@ def test_topology_counts(cluster: SmallCluster) -> None:
     for old, new in pairwise(moved):
         counts = TopologyCounts.at(cluster.snapshot)
         column, tally = counts.column(ZONE), counts.pods(ALL_PODS)
-        assert tally.rows.sum() == tally.sums(column).total
-        for array in (column.ids, column.populations, tally.rows, tally.sums(column).values):
+        assert tally.rows.total() == tally.sums(column).total
+        for array in (
+            column.ids,
+            column.populations,
+            tally.rows.array(),
+            tally.sums(column).amounts.array(),
+        ):
             assert_read_only(array)
         # What follows the snapshot goes on doing so.
         cluster.cache.add_pod(PodInfo(make_pod("another", node="n1")))

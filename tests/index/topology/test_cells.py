@@ -56,7 +56,7 @@ class Cluster:
     def numbered(self, cells: Cells) -> list[int]:
         counts = TopologyCounts.at(self.snapshot)
         domains = counts.column("topology.kubernetes.io/zone").ids
-        return (counts.live_pods(WEB).rows * cells.width + domains).tolist()
+        return (counts.live_pods(WEB).rows.array() * cells.width + domains).tolist()
 
 
 steps = st.lists(

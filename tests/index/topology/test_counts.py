@@ -22,6 +22,7 @@ from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.topology import counts as counts_module
 from kubestow.index.topology import domains, ledger
+from kubestow.index.topology.amounts import Amounts
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import EVERY_NODE, DomainColumn, Eligibility
 from kubestow.index.topology.measures import NO_PODS, Exposure, InAll, PodSet, Pull, WeightedSets
@@ -213,13 +214,13 @@ def check_terms(cluster: Cluster, key: str) -> None:
 def check_sums(
     tally: domains.RowCounts, column: DomainColumn, rows: list[int], values: list[str | None]
 ) -> None:
-    assert tally.rows.tolist() == rows
+    assert tally.rows.array().tolist() == rows
     sums = tally.sums(column)
     per_value: dict[str, int] = {}
     for value, count in zip(values, rows, strict=True):
         if value is not None:
             per_value[value] = per_value.get(value, 0) + count
-    found = sums.values.take(column.ids).tolist()
+    found = sums.amounts.take(column.ids).tolist()
     assert found == [0 if value is None else per_value[value] for value in values]
     assert sums.total == sum(per_value.values())
     assert sums.highest() == max(0, *per_value.values()) if per_value else sums.highest() == 0
@@ -408,7 +409,7 @@ def test_many_new_kinds_of_pods_are_not_weighed_for_tallies_that_nobody_reads() 
     cluster.snapshot.refresh(cluster.cache)
     counts = TopologyCounts.at(cluster.snapshot)
     tally = counts.pods(measures[0])
-    assert tally.rows.tolist() == [kinds]
+    assert tally.rows.array().tolist() == [kinds]
     weighed = sum(measure.weighed for measure in measures)
     assert weighed <= ledger.WEIGHED_UNREAD_MAX + len(measures) + kinds
 
@@ -486,7 +487,7 @@ def test_an_attempt_changes_its_own_counts_only() -> None:
     )
     counts = TopologyCounts.at(snapshot)
     column = counts.column("zone")
-    kept = counts.pods(MEASURES[1]).sums(column).values
+    kept = counts.pods(MEASURES[1]).sums(column).amounts
     first = DomainCounts(kept, column)
     second = first.clone()
     second.add(0, 5)
@@ -508,7 +509,7 @@ def test_pods_on_rows_that_do_not_count_change_nothing() -> None:
     counts = TopologyCounts.at(snapshot)
     column = counts.column("zone")
     counted = counts.column("zone", Eligibility(affinity=POOL))
-    subject = DomainCounts(column.populations * 0, column, counted)
+    subject = DomainCounts(Amounts(len(column.populations)), column, counted)
     subject.add(0, 1)
     subject.add(1, 1)
     assert subject.at(slice(None)).tolist() == [0, 0]

@@ -82,7 +82,7 @@ def read(reading: Reading) -> tuple[object, ...]:
         reading.has_key,
         reading.column.ids.tolist(),
         reading.counted.ids.tolist(),
-        reading.sums.values.tolist(),
+        reading.sums.amounts.array().tolist(),
         reading.sums.total,
-        reading.tally is None or reading.tally.rows.tolist(),
+        reading.tally is None or reading.tally.rows.array().tolist(),
     )

@@ -67,7 +67,7 @@ class Cells(Follower):
             populations[new] += 1
 
     def _read_all(self) -> None:
-        self.ids: DomainIds = self._counts.rows * self.width + self._column.ids
+        self.ids: DomainIds = self._counts.rows.array() * self.width + self._column.ids
         self.are_few = int(np.maximum.reduce(self.ids, initial=0)) < CELLS_MAX
         self.populations: IntArray
         if self.are_few:

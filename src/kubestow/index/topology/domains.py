@@ -7,9 +7,9 @@ and summed again only when rows are reordered.
 
     column.ids     2 2 3 0 3       rows: two nodes in z1, two in z2, one without the label
     row counts     1 0 4 9 1
-    sums.values    0 0 1 5         by number; rows in no domain are left out
+    sums.amounts   0 0 1 5         by number; rows in no domain are left out
 
-Invariants: `sums.values[d]` is the sum of the counts of the rows with number d, for every d but
+Invariants: `sums.amounts` of d is the sum of the counts of the rows with number d, for every d but
 ABSENT, where it is 0; a number in use belongs to one value, and is free again once no node has the
 value.
 Not here: what is counted (`ledger`), when a row has changed (`counts`).
@@ -34,6 +34,7 @@ from kubestow.index.node_match import matches_required
 from kubestow.index.nodes import Nodes
 from kubestow.index.present import LabelKeys
 from kubestow.index.taint_match import TOLERATIONS_KEPT_MAX, untolerated
+from kubestow.index.topology.amounts import Amounts, summed
 
 # Not IdArray: NumPy would widen narrower numbers in every gather.
 DomainIds = npt.NDArray[np.intp]
@@ -116,14 +117,11 @@ EVERY_NODE: Final = Eligibility()
 
 
 class RowCounts:
-    """A count per row, with the sums over the columns that are in use.
-
-    rows   int64[row]
-    """
+    """A count per row, with the sums over the columns that are in use."""
 
     __slots__ = ("_sums", "rows")
 
-    def __init__(self, rows: IntArray) -> None:
+    def __init__(self, rows: Amounts) -> None:
         self.rows = rows
         self._sums: dict[DomainColumn, DomainSums] = {}
 
@@ -137,7 +135,7 @@ class RowCounts:
         return sums
 
     def add(self, row: int, amount: int) -> None:
-        self.rows[row] += amount
+        self.rows.add(row, amount)
         for column, sums in self._sums.items():
             sums.add(column.ids.item(row), amount)
 
@@ -155,23 +153,15 @@ class RowCounts:
 class DomainSums:
     """Counts per row, summed per domain of one column. `total` leaves out rows in no domain.
 
-    values    int64[domain]
+    amounts   by domain
     is_kept   whether it is still kept up to date
     """
 
-    __slots__ = ("_highest", "_lowest", "_lowest_count", "_vacant", "is_kept", "total", "values")
+    __slots__ = ("_highest", "_lowest", "_lowest_count", "_vacant", "amounts", "is_kept", "total")
 
-    def __init__(self, column: "DomainColumn", rows: IntArray) -> None:
-        ids = column.ids
-        if 2 * int(column.populations[ABSENT]) > len(ids):
-            # A label that few nodes have: a pod may name thousands of them.
-            counted = ids.nonzero()[0]
-            ids, rows = ids[counted], rows[counted]
-        # Weights are summed as doubles, exact for any number of pods that fits a cluster.
-        values = np.bincount(ids, weights=rows, minlength=len(column.populations))
-        self.values: IntArray = values.astype(np.int64)
-        self.values[ABSENT] = 0
-        self.total = int(self.values.sum())
+    def __init__(self, column: "DomainColumn", rows: Amounts) -> None:
+        self.amounts = _summed_by_domain(column, rows)
+        self.total = self.amounts.total()
         self.is_kept = False
         # None until they are read: one changed sum seldom changes them.
         self._highest: int | None = None
@@ -181,28 +171,33 @@ class DomainSums:
 
     def vacant(self) -> ByteArray:
         """uint8[domain]: VACANT where nothing is counted, else 0. Read-only for the caller."""
-        if self._vacant is None:
-            self._vacant = vacancies(self.values)
-        return self._vacant
+        if self._vacant is not None:
+            return self._vacant
+        few = self.amounts.few()
+        if few is None:
+            self._vacant = vacancies(self.amounts.array())
+            return self._vacant
+        vacant = np.full(self.amounts.size, VACANT, np.uint8)
+        vacant[[domain for domain, amount in few.items() if amount > 0]] = 0
+        return vacant
 
     def highest(self) -> int:
         """The largest value; a number that no row has counts as 0."""
         if self._highest is None:
-            self._highest = int(np.maximum.reduce(self.values))
+            self._highest = self.amounts.highest()
         return self._highest
 
     def lowest(self, column: "DomainColumn") -> int:
         """The smallest value of a domain that has rows; there must be one. `column` is its own."""
         if self._lowest is None:
-            self._lowest, self._lowest_count = column.lowest(self.values)
+            self._lowest, self._lowest_count = column.lowest(self.amounts)
         return self._lowest
 
     def add(self, domain: int, amount: int) -> None:
         if domain == ABSENT:
             return
-        before = self.values.item(domain)
-        after = before + amount
-        self.values[domain] = after
+        after = self.amounts.add(domain, amount)
+        before = after - amount
         self.total += amount
         highest = self._highest
         if highest is not None and (after > highest or before == highest):
@@ -221,8 +216,25 @@ class DomainSums:
         self._lowest = None
 
     def grow(self, capacity: int) -> None:
-        self.values = _grown(self.values, capacity)
+        self.amounts.grow(capacity)
         self._vacant = None
+
+
+def _summed_by_domain(column: "DomainColumn", rows: Amounts) -> Amounts:
+    ids, capacity = column.ids, len(column.populations)
+    few = rows.few()
+    if few is not None:
+        found = ((ids.item(row), amount) for row, amount in few.items())
+        return summed(((domain, amount) for domain, amount in found if domain != ABSENT), capacity)
+    counts = rows.array()
+    if 2 * int(column.populations[ABSENT]) > len(ids):
+        # A label that few nodes have: a pod may name thousands of them.
+        counted = ids.nonzero()[0]
+        ids, counts = ids[counted], counts[counted]
+    # Weights are summed as doubles, exact for any number of pods that fits a cluster.
+    values = np.bincount(ids, weights=counts, minlength=capacity).astype(np.int64)
+    values[ABSENT] = 0
+    return Amounts.of(values)
 
 
 class DomainColumn:
@@ -268,7 +280,7 @@ class DomainColumn:
         self._populate(old, -1)
         self._populate(domain, 1)
         for counts, sums in self.counts.items():
-            count = int(counts.rows[row])
+            count = counts.rows.item(row)
             if count:
                 sums.add(old, -count)
                 sums.add(domain, count)
@@ -295,8 +307,15 @@ class DomainColumn:
             self._has_single_rows = int(np.maximum.reduce(self.populations[EMPTY:])) <= 1
         return self._has_single_rows
 
-    def lowest(self, values: IntArray) -> tuple[int, int]:
+    def lowest(self, amounts: Amounts) -> tuple[int, int]:
         """The smallest value of a domain that has rows, and how many have it; there must be one."""
+        few = amounts.few()
+        if few is not None and len(few) < self.domain_count:
+            # The other domains have 0.
+            lowest = min(0, min(few.values(), default=0))
+            if not lowest:
+                return 0, self.domain_count - len(few)
+        values = amounts.array()
         if self._registered is None:
             self._registered = _as_slice(np.flatnonzero(self.populations[EMPTY:]) + EMPTY)
         found = values[self._registered]

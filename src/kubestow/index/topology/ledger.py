@@ -3,8 +3,8 @@
 A tally's measure is called once per distinct item; after that, a pod that is added or removed
 changes one number in each tally that counts it.
 
-Invariants: `tally.rows[r]` is the sum over what row r holds of amount times weight; an item no row
-holds is forgotten, and measured again when a row holds it again.
+Invariants: `tally.rows` has, for each row, the sum over what it holds of amount times weight; an
+item no row holds is forgotten, and measured again when a row holds it again.
 Not here: domains (`domains`), when a row is compared (`counts`), particular measures (`measures`).
 """
 
@@ -16,11 +16,11 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 
 from kubestow.api.pod_info import AffinityTerm, PodClass
-from kubestow.arrays import IntArray
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.owned_terms import OwnedTerm, TermKind
 from kubestow.cache.snapshot import Snapshot
-from kubestow.index.topology.domains import DomainIds, RowCounts, gathered
+from kubestow.index.topology.amounts import Amounts
+from kubestow.index.topology.domains import DomainIds, RowCounts
 from kubestow.index.topology.measures import (
     Anchor,
     Exposure,
@@ -62,7 +62,7 @@ class Tally(RowCounts, Generic[T]):
     __slots__ = ("is_used", "measure", "weights")
 
     def __init__(self, measure: Measure[T], row_count: int) -> None:
-        super().__init__(np.zeros(row_count, np.int64))
+        super().__init__(Amounts(row_count))
         self.measure = measure
         self.weights: dict[T, int] = {}
         self.is_used = False
@@ -171,10 +171,7 @@ class Ledger(Generic[T]):
                 for item in page.amounts:
                     self._take_off(item, page)
         for tally in self._tallies.values():
-            if tally.weights:
-                tally.rows = gathered(tally.rows, source)
-            else:
-                tally.rows = np.zeros(len(source), np.int64)
+            tally.rows = tally.rows.gathered(source)
 
     def reset(self, snapshot: Snapshot) -> None:
         """Forget everything and read all rows again; tallies stay, sums as in `reorder`."""
@@ -281,16 +278,16 @@ class Ledger(Generic[T]):
                     found, fewest = other, count
         return found
 
-    def _counted(self, tally: Tally[T], similar: Tally[T] | None) -> IntArray:
-        """int64[row], from the pages that hold an item with a weight, or a weight different from
+    def _counted(self, tally: Tally[T], similar: Tally[T] | None) -> Amounts:
+        """By row, from the pages that hold an item with a weight, or a weight different from
         that in the similar tally."""
         if similar is None:
-            rows, weights = np.zeros(self._row_count, np.int64), tally.weights
+            rows, weights = Amounts(self._row_count), tally.weights
         else:
             rows, weights = similar.rows.copy(), _differences(tally.weights, similar.weights)
         for item, weight in weights.items():
             for page in self._holders[item]:
-                rows[page.row] += page.amounts[item] * weight
+                rows.add(page.row, page.amounts[item] * weight)
         return rows
 
     def _drop_oldest(self) -> None:

@@ -7,9 +7,8 @@ found, and looks it up again when it is no longer kept up to date or some node h
 from collections.abc import Callable
 from typing import Any, Final
 
-import numpy as np
-
 from kubestow.api.pod_info import PodClass
+from kubestow.index.topology.amounts import Amounts
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import EVERY_NODE, DomainColumn, DomainSums, Eligibility
 from kubestow.index.topology.ledger import Tally
@@ -71,7 +70,7 @@ class Reading:
         else:
             # Nothing is counted: a pod may name thousands of such keys.
             self.counted, self.tally = self.column, None
-            self.sums = DomainSums(self.column, np.zeros(len(self.column.ids), np.int64))
+            self.sums = DomainSums(self.column, Amounts(len(self.column.ids)))
             self.sums.is_kept = True
         self._edition = counts.edition
 

@@ -4,9 +4,8 @@ An attempt may simulate pods added to or removed from a node (nominated pods, pr
 changes its own copy of the counts, made at the first change; the shared counts stay as they are.
 """
 
-import numpy as np
-
 from kubestow.arrays import IntArray, Rows
+from kubestow.index.topology.amounts import Amounts
 from kubestow.index.topology.domains import (
     ABSENT,
     ByteArray,
@@ -19,15 +18,16 @@ from kubestow.index.topology.domains import (
 class DomainCounts:
     """How much is in each domain.
 
-    `column` has the domain whose count a node reads, `counted` the domain in which a pod on it is
-    counted: the same one, or none where the node does not count (spec 06 §6.3.5).
+    `amounts` are by domain. `column` has the domain whose count a node reads, `counted` the domain
+    in which a pod on it is counted: the same one, or none where the node does not count (spec 06
+    §6.3.5).
     """
 
-    __slots__ = ("_is_shared", "_sums", "column", "counted", "values")
+    __slots__ = ("_is_shared", "_sums", "amounts", "column", "counted")
 
     def __init__(
         self,
-        values: DomainSums | IntArray,
+        values: DomainSums | Amounts,
         column: DomainColumn,
         counted: DomainColumn | None = None,
     ) -> None:
@@ -36,25 +36,23 @@ class DomainCounts:
         self.counted = column if counted is None else counted
         self._sums: DomainSums | None = None
         if isinstance(values, DomainSums):
-            self._sums, values = values, values.values
-        self.values = values
+            self._sums, values = values, values.amounts
+        self.amounts = values
         self._is_shared = True
 
     def highest(self) -> int:
         """The largest count, or 0."""
-        if self._sums is not None:
-            return self._sums.highest()
-        return int(np.maximum.reduce(self.values, initial=0))
+        return self.amounts.highest() if self._sums is None else self._sums.highest()
 
     def lowest(self) -> int:
         """The smallest count of a domain in which pods are counted; there must be one."""
         if self._sums is not None:
             return self._sums.lowest(self.counted)
-        return self.counted.lowest(self.values)[0]
+        return self.counted.lowest(self.amounts)[0]
 
     def is_empty(self) -> bool:
         """Whether no domain has a count; none is negative unless a simulation makes it so."""
-        return not (self.values.any() if self._sums is None else self._sums.total)
+        return not (self.amounts.any() if self._sums is None else self._sums.total)
 
     def is_everywhere(self) -> bool:
         """Whether every node is in a domain with a count."""
@@ -68,11 +66,11 @@ class DomainCounts:
 
     def in_row(self, row: int) -> int:
         """What is in the domain of this row; 0 in no domain."""
-        return self.values.item(self.column.ids.item(row))
+        return self.amounts.item(self.column.ids.item(row))
 
     def at(self, rows: Rows) -> IntArray:
         """int64[node]: what is in the domain of each of these rows; 0 for rows in no domain."""
-        return self.values.take(self.column.ids[rows])
+        return self.amounts.take(self.column.ids[rows])
 
     def kept_vacant(self) -> ByteArray | None:
         """uint8[domain]: VACANT where nothing is counted, else 0; None in a simulation."""
@@ -85,15 +83,15 @@ class DomainCounts:
 
     def add(self, row: int, amount: int) -> None:
         """Add the amount to the count of that row, in this attempt."""
-        domain = self.counted.ids[row]
+        domain = self.counted.ids.item(row)
         if domain == ABSENT:
             return
         if self._is_shared:
-            self.values = self.values.copy()
+            self.amounts = self.amounts.copy()
             self._is_shared = False
             self._sums = None
-        self.values[domain] += amount
+        self.amounts.add(domain, amount)
 
     def clone(self) -> "DomainCounts":
         self._is_shared = True
-        return DomainCounts(self._sums or self.values, self.column, self.counted)
+        return DomainCounts(self._sums or self.amounts, self.column, self.counted)

@@ -11,6 +11,7 @@ from kubestow.arrays import BoolArray, NarrowArray, Rows
 from kubestow.framework.reuse import RowCodes
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
+from kubestow.index.topology.amounts import Amounts
 from kubestow.index.topology.domains import ABSENT, VACANT, ByteArray, DomainColumn
 from kubestow.index.topology.what_if import DomainCounts
 from kubestow.plugins.inter_pod_affinity.standing import (
@@ -158,7 +159,7 @@ class FilterState:
         for key, count in counted.items():
             if key not in self._forbidden:
                 column = self._standing.counts.column(key)
-                self._forbidden[key] = DomainCounts(np.zeros_like(column.populations), column)
+                self._forbidden[key] = DomainCounts(Amounts(len(column.populations)), column)
             self._forbidden[key].add(row, sign * count)
 
     def _forbidding_keys(self, terms: AffinityTerms) -> Mapping[str, int]:

@@ -36,7 +36,7 @@ def domain_scores(
         hits.refresh(counts)
         if hits.sums.total:
             pull.refresh(counts)
-            scores.append(DomainScores(pull.column, pull.sums.values))
+            scores.append(DomainScores(pull.column, pull.sums.amounts.array()))
     return scores
 
 

@@ -51,7 +51,7 @@ class HardConstraint:
         """int[node]: the verdicts; None if every node passes."""
         if self.passes_all():
             return None
-        values, column = self.counts.values, self.counts.column
+        values, column = self.counts.amounts.array(), self.counts.column
         ids = column.ids[rows]
         # By domain or by node, whichever are fewer. As bytes, True is UNEVEN.
         if len(values) <= len(ids):
@@ -72,14 +72,14 @@ class HardConstraint:
         if self.counts.column.has_single_rows():
             return sums, allowed
         # A pod on one node of a domain changes the codes of the others.
-        return sums, (sums.values > allowed).tobytes()
+        return sums, (sums.amounts.array() > allowed).tobytes()
 
     def code_of(self, row: int) -> int:
         """The verdict on the row's node."""
         domain = self.counts.column.ids.item(row)
         if domain == ABSENT:
             return UNLABELLED
-        return UNEVEN if self.counts.values.item(domain) > self._allowed() else 0
+        return UNEVEN if self.counts.amounts.item(domain) > self._allowed() else 0
 
     def add(self, other: PodInfo, row: int, sign: int) -> None:
         # Spec 06 §6.3.6: unlike the counts, this includes terminating pods and a selector that

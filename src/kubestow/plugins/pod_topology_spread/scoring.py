@@ -130,7 +130,7 @@ class SoftConstraints:
             nodes,
             host_allowance=host.max_skew - 1,
             allowance=other.max_skew - 1,
-            domain_counts=reading.sums.values,
+            domain_counts=reading.sums.amounts.array(),
             rounding=rounding,
         )
 
@@ -175,7 +175,7 @@ def _soft(
             feasible = populations.tolist()
     return SoftConstraint(
         column,
-        tally.rows if is_by_row else reading.sums.values,
+        (tally.rows if is_by_row else reading.sums.amounts).array(),
         # math.log, not np.log, whose vectorised forms may differ in the last bit between machines.
         weight=np.float64(math.log(size + 2)),
         allowance=np.float64(constraint.max_skew - 1),
