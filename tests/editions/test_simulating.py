@@ -1,4 +1,4 @@
-"""`kubestow simulate --compatibility v1.9` and the flags of v1.9 (spec 09 §13.1)."""
+"""`kubestow simulate --compatibility v1.9` and the file of `--policy` (spec 09 §13.1)."""
 
 import json
 from pathlib import Path
@@ -37,7 +37,15 @@ def test_reasons_have_the_texts_of_v1_9() -> None:
     assert "1 PodToleratesNodeTaints, 3 Insufficient cpu." in output
 
 
+def config_file(folder: Path, **fields: Any) -> str:
+    path = folder / "old.yaml"
+    version = {"apiVersion": "kubescheduler.config.k8s.io/v1alpha1"}
+    path.write_text(json.dumps({"kind": "KubeSchedulerConfiguration", **version, **fields}))
+    return str(path)
+
+
 def test_the_autoscalers_provider_places_differently(tmp_path: Path) -> None:
+    autoscaler = config_file(tmp_path, algorithmSource={"provider": "ClusterAutoscalerProvider"})
     # A pod that is placed first, so that nodes differ for the others.
     first = tmp_path / "first.yaml"
     first.write_text(
@@ -46,7 +54,7 @@ def test_the_autoscalers_provider_places_differently(tmp_path: Path) -> None:
     )
     by_default, packed = (
         placed(simulate("-f", str(first), "-o", "json", "--compatibility", "v1.9", *args))
-        for args in ((), ("--algorithm-provider", "ClusterAutoscalerProvider"))
+        for args in ((), ("--policy", autoscaler))
     )
     assert packed != by_default
 
@@ -63,8 +71,10 @@ POLICY = {
 def test_a_policy_file_decides(tmp_path: Path) -> None:
     path = tmp_path / "policy.json"
     path.write_text(json.dumps(POLICY))
-    args = ("-o", "json", "--compatibility", "v1.9", "--policy-config-file", str(path))
-    assert set(placed(simulate(*args)).values()) == {"node-b-1"}
+    source = {"policy": {"file": {"path": str(path)}}}
+    for file in (str(path), config_file(tmp_path, algorithmSource=source)):
+        output = simulate("-o", "json", "--compatibility", "v1.9", "--policy", file)
+        assert set(placed(output).values()) == {"node-b-1"}
 
 
 def test_a_policy_in_a_config_map_decides(tmp_path: Path) -> None:
@@ -76,34 +86,77 @@ def test_a_policy_in_a_config_map_decides(tmp_path: Path) -> None:
     }
     path = tmp_path / "map.json"
     path.write_text(json.dumps(config_map))
-    args = ("-f", str(path), "-o", "json", "--compatibility", "v1.9", "--policy-configmap")
-    assert set(placed(simulate(*args, "policy")).values()) == {"node-b-1"}
+    file = config_file(tmp_path, algorithmSource={"policy": {"configMap": {"name": "policy"}}})
+    args = ("-f", str(path), "-o", "json", "--compatibility", "v1.9", "--policy", file)
+    assert set(placed(simulate(*args)).values()) == {"node-b-1"}
 
 
 @pytest.mark.parametrize(
-    ("args", "error", "text"),
+    ("fields", "text"),
     [
-        (["--algorithm-provider", "X"], ConfigError, "the providers are ClusterAutoscaler"),
-        (["--policy-config-file", "missing.json"], ConfigError, "missing policy config file"),
-        (["--policy-configmap", "m"], ConfigError, "couldn't get policy config map kube-system/m"),
+        ({"algorithmSource": {"provider": "X"}}, "the providers are ClusterAutoscaler"),
         (
-            ["--hard-pod-affinity-symmetric-weight", "101"],
-            ConfigError,
+            {"algorithmSource": {"policy": {"file": {"path": "missing.json"}}}},
+            "missing policy config file",
+        ),
+        (
+            {"algorithmSource": {"policy": {"configMap": {"name": "m"}}}},
+            "couldn't get policy config map kube-system/m",
+        ),
+        (
+            {"hardPodAffinitySymmetricWeight": 101},
             "invalid hardPodAffinitySymmetricWeight: 101, must be in the range 1-100",
         ),
-        (["--percentage-of-nodes-to-score", "50"], InputError, "newer than v1.9"),
+        ({"leaderElection": {}}, 'old.yaml": .*unknown field `leaderElection`'),
+        ({"schedulerName": 7}, 'old.yaml": Expected `str`'),
+        (
+            {"algorithmSource": {"provider": "X", "policy": {"file": {"path": "p"}}}},
+            "more than one of provider, file and configMap",
+        ),
+        ({"apiVersion": "kubescheduler.config.k8s.io/v1"}, "are given with --config"),
+        ({"kind": "Pod"}, 'kind is "Pod", expected Policy or KubeSchedulerConfiguration'),
     ],
 )
-def test_wrong_input_is_reported(args: list[str], error: type[Exception], text: str) -> None:
-    with pytest.raises(error, match=text):
-        simulate("--compatibility", "v1.9", *args)
+def test_a_wrong_file_is_reported(tmp_path: Path, fields: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        simulate("--compatibility", "v1.9", "--policy", config_file(tmp_path, **fields))
+
+
+@pytest.mark.parametrize(
+    ("content", "text"), [("[1]", "kind is null"), ("{", "old.yaml"), (None, "cannot read")]
+)
+def test_a_file_that_is_no_configuration_is_named(
+    tmp_path: Path, content: str | None, text: str
+) -> None:
+    path = tmp_path / "old.yaml"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(ConfigError, match=text):
+        simulate("--compatibility", "v1.9", "--policy", str(path))
+
+
+def test_a_newer_option_is_refused() -> None:
+    with pytest.raises(InputError, match=r"newer than v1\.9"):
+        simulate("--compatibility", "v1.9", "--percentage-of-nodes-to-score", "50")
+
+
+def test_the_options_that_the_file_replaces_still_work(tmp_path: Path) -> None:
+    path = tmp_path / "policy.json"
+    path.write_text(json.dumps(POLICY))
+    args = ["simulate", *FILES, "-o", "json", "--compatibility", "v1.9"]
+    result = CliRunner().invoke(app, [*args, "--policy-config-file", str(path)])
+    warning = "kubestow: warning: --policy-config-file: write a file and use --policy FILE\n"
+    assert result.stderr == warning
+    assert result.stdout == CliRunner().invoke(app, [*args, "--policy", str(path)]).stdout
+    with pytest.raises(InputError, match="--policy replaces --scheduler-name: leave out one"):
+        simulate("--policy", str(path), "--scheduler-name", "old")
 
 
 def test_a_policy_with_an_unknown_name_says_where_it_came_from(tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
     path.write_text("kind: Policy\npredicates: [{name: Nowhere}]\n")
     with pytest.raises(ConfigError, match="couldn't create scheduler from policy: Invalid config"):
-        simulate("--compatibility", "v1.9", "--policy-config-file", str(path))
+        simulate("--compatibility", "v1.9", "--policy", str(path))
 
 
 def test_extenders_of_a_policy_are_not_asked_to_bind(tmp_path: Path) -> None:
@@ -111,7 +164,7 @@ def test_extenders_of_a_policy_are_not_asked_to_bind(tmp_path: Path) -> None:
     extender = {"urlPrefix": "http://127.0.0.1:9", "bindVerb": "bind"}
     path = tmp_path / "policy.json"
     path.write_text(json.dumps({**POLICY, "extenders": [extender]}))
-    output = simulate("--compatibility", "v1.9", "--policy-config-file", str(path))
+    output = simulate("--compatibility", "v1.9", "--policy", str(path))
     assert "Extenders are not asked to bind in a simulation." in output
     assert "node-b-1" in output
     assert "Binding rejected" not in output

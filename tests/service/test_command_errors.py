@@ -134,7 +134,7 @@ SIMULATE = "simulate -f cluster.yaml"
             2,
             'configuration "nope.yaml": open nope.yaml: no such file or directory',
         ),
-        (f"{SIMULATE} --scheduler-name x", 2, "flags of older schedulers need --compatibility"),
+        (f"{SIMULATE} --policy nope.yaml", 2, 'cannot read "nope.yaml": No such file or directory'),
         ("conformance nowhere", 2, 'cannot read recording "nowhere"'),
         ("conformance --only nope", 2, '--only: there is no part "nope"; the parts are '),
         (

@@ -47,4 +47,4 @@ def test_words_of_typer_become_plain(record: tuple[str, str], plain: tuple[str, 
 def test_options_stand_under_their_headings() -> None:
     text = CliRunner().invoke(app, ["simulate", "--help"]).output
     assert text.index("\nOptions:") < text.index("--filename")
-    assert text.index("\nOlder schedulers:") < text.index("--algorithm-provider")
+    assert text.index("\nOlder schedulers:") < text.index("--policy")

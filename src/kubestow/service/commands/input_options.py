@@ -137,22 +137,28 @@ RemovePods = Annotated[
 ]
 
 
-def takes_cluster(command: Callable[..., None]) -> Callable[..., None]:
-    """Give the command these options in the place of its parameter `cluster`."""
-    options = inspect.signature(_request).parameters
+def takes(
+    name: str, make: Callable[..., Any]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator: the command has the parameters of `make` as options, in the place of the
+    parameter of that name, and gets what `make` returns for it."""
+    options = inspect.signature(make).parameters
 
-    def run(**given: Any) -> None:
-        request = _request(**{name: given.pop(name) for name in options})
-        command(cluster=request, **given)
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def run(**given: Any) -> None:
+            made = make(**{option: given.pop(option) for option in options})
+            command(**{name: made}, **given)
 
-    parameters: list[inspect.Parameter] = []
-    for parameter in inspect.signature(command).parameters.values():
-        parameters += options.values() if parameter.name == "cluster" else [parameter]
-    # What typer reads.
-    run.__name__, run.__doc__ = command.__name__, command.__doc__
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return run
+        parameters: list[inspect.Parameter] = []
+        for parameter in inspect.signature(command).parameters.values():
+            parameters += options.values() if parameter.name == name else [parameter]
+        # What typer reads.
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
 
 
 def _request(
@@ -190,3 +196,7 @@ def _request(
         save=save,
         force=force,
     )
+
+
+# Gives a command these options in the place of its parameter `cluster`.
+takes_cluster: Final = takes("cluster", _request)

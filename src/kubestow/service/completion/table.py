@@ -109,7 +109,7 @@ def _command(command: Any, summary: str) -> Command:
 def _parameters(command: Any) -> tuple[list[Option], list[Option]]:
     """Options and arguments of a command of Typer's."""
     context = command.context_class(command, help_option_names=["-h", "--help"])
-    params = command.get_params(context)
+    params = [each for each in command.get_params(context) if not getattr(each, "hidden", False)]
     options = [_option(each, context) for each in params if each.param_type_name == "option"]
     arguments = [_option(each, context) for each in params if each.param_type_name == "argument"]
     return options, arguments

@@ -174,7 +174,7 @@ def test_a_template_is_written_and_plays(capsys: pytest.CaptureFixture[str]) -> 
         (("--limit", "5"), "--limit is for one placement; with --scenario use --until"),
         (("--drain", "node-0"), "a scenario has actions for this"),
         (("--compatibility", "v1.9", "--config", "c"), "--config and --percentage-of-nodes"),
-        (("--policy-configmap", "p", "--compatibility", "v1.9"), "--policy-config-file"),
+        (("--policy-configmap", "p", "--compatibility", "v1.9"), "give the Policy with --policy"),
         (("--trace", "csv"), "--scenario and --trace exclude each other"),
         (("--policy-config-file", "p"), "flags of older schedulers need --compatibility"),
     ],

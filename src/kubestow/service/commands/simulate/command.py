@@ -14,6 +14,7 @@ from kubestow.editions.algorithm_options import AlgorithmOptions
 from kubestow.editions.edition import Version
 from kubestow.service.commands.input_options import takes_cluster
 from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
+from kubestow.service.commands.simulate.policy_options import OLDER, takes_policy
 from kubestow.service.formats import OutputFormat, TraceFormat
 from kubestow.simulator.defaults import LIMIT_S
 
@@ -26,12 +27,12 @@ SETTINGS: Final[dict[str, object]] = {
     "\b\nkubestow simulate --from-cluster --reschedule --config config.yaml\n"
     "kubestow simulate --from-cluster --drain node-1 --save cluster.json"
 }
-_OLDER: Final = "Older schedulers"
 _TRACE: Final = "A trace"
 _SCENARIO: Final = "A scenario"
 
 
 @takes_cluster
+@takes_policy
 def simulate(
     cluster: "InputRequest",
     output: Annotated[OutputFormat, typer.Option("--output", "-o", help="How to print.")] = (
@@ -141,59 +142,11 @@ def simulate(
         typer.Option(
             help="Decide as this version of kube-scheduler: with the plugins or rules, the queue, "
             "the cache and the choice among equals of its time.",
-            rich_help_panel=_OLDER,
+            rich_help_panel=OLDER,
         ),
     ] = NEWEST.version,
-    algorithm_provider: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="DefaultProvider or ClusterAutoscalerProvider.",
-            rich_help_panel=_OLDER,
-        ),
-    ] = AlgorithmOptions().algorithm_provider,
-    policy_config_file: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE",
-            help="A Policy, YAML or JSON: predicates and priorities.",
-            rich_help_panel=_OLDER,
-        ),
-    ] = "",
-    policy_configmap: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="The ConfigMap, among the files, that has the Policy as policy.cfg.",
-            rich_help_panel=_OLDER,
-        ),
-    ] = "",
-    policy_configmap_namespace: Annotated[
-        str, typer.Option(metavar="NAMESPACE", rich_help_panel=_OLDER)
-    ] = AlgorithmOptions().policy_configmap_namespace,
-    use_legacy_policy_config: Annotated[
-        bool,
-        typer.Option(
-            "--use-legacy-policy-config",
-            help="Use the Policy file even if a ConfigMap is named.",
-            rich_help_panel=_OLDER,
-        ),
-    ] = False,
-    scheduler_name: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="spec.schedulerName of the pods to place.", rich_help_panel=_OLDER
-        ),
-    ] = AlgorithmOptions().scheduler_name,
-    hard_pod_affinity_symmetric_weight: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Weight of required affinity of pods on the node to the pod, 1 to 100; a Policy "
-            "overrides it.",
-            rich_help_panel=_OLDER,
-        ),
-    ] = AlgorithmOptions().hard_pod_affinity_symmetric_weight,
+    *,
+    algorithm: AlgorithmOptions,
 ) -> None:
     """Place a workload on a cluster, from files or a server.
 
@@ -237,15 +190,7 @@ def simulate(
         feature_gates=feature_gates or (),
         is_failing_on_pending=fail_on_pending,
         edition=edition_named(compatibility),
-        algorithm=AlgorithmOptions(
-            algorithm_provider=algorithm_provider,
-            policy_config_file=policy_config_file,
-            policy_configmap=policy_configmap,
-            policy_configmap_namespace=policy_configmap_namespace,
-            use_legacy_policy_config=use_legacy_policy_config,
-            scheduler_name=scheduler_name,
-            hard_pod_affinity_symmetric_weight=hard_pod_affinity_symmetric_weight,
-        ),
+        algorithm=algorithm,
     )
     if scenario is not None:
         from kubestow.service.commands.simulate.scenario import simulate_scenario

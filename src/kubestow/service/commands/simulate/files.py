@@ -84,13 +84,15 @@ def _maker(
         if request.config_file is not None or request.percentage is not None:
             raise InputError(
                 "--config and --percentage-of-nodes-to-score are newer than v1.9; "
-                "give a Policy with --policy-config-file"
+                "give a Policy with --policy"
             )
         return _of_v1_9(documents, manifests.config_maps, request)
     if not request.edition.is_modern:
         return _edition_with_plugins(documents, manifests.config_maps, request)
     if request.algorithm != AlgorithmOptions():
-        raise InputError("flags of older schedulers need --compatibility with an older version")
+        raise InputError(
+            "--policy and flags of older schedulers need --compatibility with an older version"
+        )
     return _with_plugins(documents, request, loaded)
 
 

@@ -93,14 +93,16 @@ def _check(request: SimulateRequest) -> None:
     ):
         raise InputError(
             "--config and --percentage-of-nodes-to-score are newer than v1.9; "
-            "give a Policy with --policy-config-file"
+            "give a Policy with --policy"
         )
     if request.algorithm.policy_configmap:
-        raise InputError("a scenario reads no ConfigMap: give the Policy with --policy-config-file")
+        raise InputError("a scenario reads no ConfigMap: give the Policy with --policy")
     if request.record is not None and not is_modern:
         raise InputError("--record needs the scheduler of today: leave out --compatibility")
     if is_modern and request.algorithm != AlgorithmOptions():
-        raise InputError("flags of older schedulers need --compatibility with an older version")
+        raise InputError(
+            "--policy and flags of older schedulers need --compatibility with an older version"
+        )
 
 
 def _scheduler(request: SimulateRequest) -> _Scheduler:
