@@ -7,8 +7,7 @@ from typing import Final
 
 from kubestow.api.coordination import Lease
 from kubestow.api.pod import Pod
-from kubestow.apiserver.http.kubeconfig import kubeconfig
-from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile
+from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile, kubeconfig
 from kubestow.apiserver.http.server import ApiServer
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.api.images import pod_images
 from kubestow.api.pod import ImageVolume, Pod, Volume
 from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
 from kubestow.index.nodes import nodes_of
-from kubestow.plugins.image_locality import ImageLocality
+from kubestow.plugins.image_locality import ImageLocality, pod_images
 from kubestow.testing import (
     make_container,
     make_handle,

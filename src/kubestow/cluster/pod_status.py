@@ -1,4 +1,5 @@
-"""Patches of a pod's status: the condition that says why it waits, the nominated node.
+"""Patches of statuses: the condition that says why a pod waits, its nominated node, and the
+condition that says whether the members of a PodGroup were placed.
 
 The patch is computed between two statuses, names only what differs, and is empty when nothing does;
 an empty patch is not sent (spec 09 §4.6). Beyond upstream it names the pod's UID: a pod that was
@@ -16,6 +17,7 @@ import msgspec
 from kubestow.api.decode import to_document
 from kubestow.api.meta import Condition, JsonObject
 from kubestow.api.pod import Pod, first_condition
+from kubestow.api.pod_group import UpstreamPodGroup
 
 
 def changed_condition(pod: Pod, condition: Condition, *, now: datetime) -> Condition | None:
@@ -85,3 +87,15 @@ def _written(condition: Condition) -> JsonObject:
 
 def _differences(old: JsonObject, new: JsonObject) -> JsonObject:
     return {key: new.get(key) for key in (*old, *new) if old.get(key) != new.get(key)}
+
+
+def group_status_patch(pod_group: UpstreamPodGroup, condition: Condition) -> JsonObject:
+    """The strategic merge patch that gives the group this condition; `{}` if it has it."""
+    status = condition_patch(pod_group.status.conditions, condition, _whole_condition)
+    return {"status": status} if status else {}
+
+
+def _whole_condition(condition: Condition) -> JsonObject:
+    """A condition as an API server writes it here: unlike a pod's, with empty texts."""
+    texts: JsonObject = {"lastTransitionTime": None, "message": "", "reason": ""}
+    return texts | to_document(condition)

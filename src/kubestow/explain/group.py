@@ -16,7 +16,7 @@ from kubestow.engine.groups.submit import sent_back
 from kubestow.errors import PluginError
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import GroupExplanation, GroupMember, Outcome
-from kubestow.explain.gates import gate_of
+from kubestow.explain.waiting import gate_of
 from kubestow.framework.profile import Profile
 from kubestow.framework.status import Code, Status
 from kubestow.queue import QueuedPod

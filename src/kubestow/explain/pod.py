@@ -18,11 +18,10 @@ from kubestow.explain.explanation import (
     Outcome,
     PodReference,
 )
-from kubestow.explain.gates import gate_of
 from kubestow.explain.group import GroupResult, explain_group
 from kubestow.explain.one_node import filter_answers
 from kubestow.explain.unplaced import unplaced
-from kubestow.explain.waiting import awaited_events
+from kubestow.explain.waiting import awaited_events, gate_of
 from kubestow.framework.hints import HintMap, build_hint_map
 from kubestow.framework.profile import Profile
 from kubestow.framework.status import Status

@@ -1,10 +1,13 @@
-"""Which events a waiting pod is tried again after."""
+"""What a pod waits for: the plugin that keeps it out of the queue, or events."""
 
 from collections.abc import Collection, Iterable
 
+from kubestow.api.pod import Pod
 from kubestow.explain.explanation import AwaitedEvent
 from kubestow.framework.events import Action, ClusterEvent
 from kubestow.framework.hints import HintMap
+from kubestow.framework.profile import Profile, plugin_name
+from kubestow.framework.status import Status
 
 
 def awaited_events(hint_map: HintMap, plugins: Collection[str]) -> tuple[AwaitedEvent, ...]:
@@ -36,3 +39,15 @@ def _action_names(event: ClusterEvent) -> Iterable[str]:
 def _named(resource: str, actions: Action) -> Iterable[str]:
     for action in actions:
         yield ClusterEvent(resource, action).label.removeprefix(resource)
+
+
+def gate_of(profile: Profile, pod: Pod) -> Status | None:
+    """The status of the first plugin that holds the pod back; None if it may be tried."""
+    for plugin in profile.pre_enqueue:
+        try:
+            status = plugin.pre_enqueue(pod)
+        except Exception as error:  # A plugin of a user may raise anything; its pod waits.
+            status = Status.from_error(error)
+        if status is not None and not status.is_success:
+            return status.with_plugin(plugin_name(plugin))
+    return None

@@ -9,7 +9,6 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from kubestow.api.images import pod_images
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import FloatArray, IntArray
@@ -81,3 +80,27 @@ def _scaled_sizes(nodes: Nodes, image: str) -> IntArray | None:
 def _scaled(sizes: FloatArray, node_counts: FloatArray, node_count: int) -> IntArray:
     # Spec 05 §10: first the share, then the product, then truncated: another order differs.
     return (sizes * (node_counts / node_count)).astype(np.int64)
+
+
+def normalized_image(name: str) -> str:
+    """The name with `:latest` where the pod gave no tag. Names reported by nodes stay as they are.
+
+    A colon before the last slash belongs to a registry's port; one in a digest counts as a tag.
+    """
+    return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+def pod_images(pod: Pod) -> tuple[str, ...]:
+    """All images the pod needs, normalized: init containers, containers, image volumes.
+
+    One used twice is listed twice.
+    """
+    spec = pod.spec
+    return tuple(
+        normalized_image(name)
+        for name in (
+            *(container.image for container in spec.init_containers),
+            *(container.image for container in spec.containers),
+            *(volume.image.reference for volume in spec.volumes if volume.image is not None),
+        )
+    )

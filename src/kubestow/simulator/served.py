@@ -22,8 +22,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.apiserver.controllers.emptying import DefinitionController, NamespaceController
 from kubestow.apiserver.controllers.garbage_collector import GarbageCollector
 from kubestow.apiserver.controllers.group_protection import GroupProtection
-from kubestow.apiserver.http.kubeconfig import kubeconfig
-from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile
+from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile, kubeconfig
 from kubestow.apiserver.http.server import ApiServer
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.writes import namespaces

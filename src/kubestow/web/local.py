@@ -21,9 +21,8 @@ from aiohttp import web
 
 from kubestow.errors import InputError
 from kubestow.http_port import BACKLOG, HttpPort, keep
-from kubestow.web.responses import NOT_KEPT, error_answer
+from kubestow.web.responses import NOT_KEPT, cookie_value, entered_page, error_answer, sign_in_page
 from kubestow.web.routes import PREFIX, PageRoutes
-from kubestow.web.sign_in import cookie_value, entered_page, sign_in_page
 
 LOOPBACK: Final = "127.0.0.1"
 CONNECTIONS_MAX: Final = 64

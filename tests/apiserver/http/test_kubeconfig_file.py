@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubestow.apiserver.http.kubeconfig import kubeconfig
-from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile
+from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile, kubeconfig
 from kubestow.errors import InputError
 
 OTHERS = """\

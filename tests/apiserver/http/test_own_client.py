@@ -14,8 +14,7 @@ from kubestow.api.coordination import Event, Lease, LeaseSpec
 from kubestow.api.meta import Condition, JsonObject, ObjectMeta, ObjectReference
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, first_condition
-from kubestow.apiserver.http.kubeconfig import kubeconfig
-from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile
+from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile, kubeconfig
 from kubestow.apiserver.http.server import ApiServer
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cache.objects import ClusterObjects

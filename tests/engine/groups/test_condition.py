@@ -12,7 +12,7 @@ from kubestow.api.meta import Condition
 from kubestow.api.pod_group import PodGroup, PodGroupStatus
 from kubestow.cache.groups import Groups
 from kubestow.cache.objects import ObjectStore
-from kubestow.cluster.group_status import group_status_patch
+from kubestow.cluster.pod_status import group_status_patch
 from kubestow.engine.groups.condition import POD_GROUP_SCHEDULED, ConditionWriter, changed
 from kubestow.engine.groups.outcome import GROUP_UNSCHEDULABLE, GroupOutcome
 from kubestow.engine.tasks import BackgroundTasks

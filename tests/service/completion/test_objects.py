@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kubestow.apiserver.http.kubeconfig import kubeconfig
-from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile
+from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile, kubeconfig
 from kubestow.apiserver.http.server import ApiServer
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.clock import SystemClock

@@ -1,6 +1,6 @@
 """Values expire, and the oldest are dropped."""
 
-from kubestow.service.serving.expiring_cache import ExpiringCache
+from kubestow.service.serving.reviews import ExpiringCache
 from kubestow.testing import ManualClock
 
 

@@ -10,7 +10,7 @@ from multidict import CIMultiDict
 from kubestow.api.meta import JsonObject
 from kubestow.service.serving.authentication import Authenticator, User
 from kubestow.service.serving.authorization import Authorizer
-from kubestow.service.serving.review_limit import KNOWN_S, REVIEWS_MAX, TooManyReviewsError
+from kubestow.service.serving.reviews import KNOWN_S, REVIEWS_MAX, TooManyReviewsError
 from kubestow.testing.clock import ManualClock
 
 TTL_S = 10

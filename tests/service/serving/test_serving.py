@@ -32,7 +32,7 @@ from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.service.serving.application import peer_certificate
 from kubestow.service.serving.certificates import cipher_names
-from kubestow.service.serving.review_limit import REVIEWS_MAX
+from kubestow.service.serving.reviews import REVIEWS_MAX
 from kubestow.service.serving.server import bind_socket
 from kubestow.service.serving.serving import Serving
 from kubestow.testing import ManualClock, make_node, make_pod

@@ -8,8 +8,7 @@ from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.explain.cluster import StillCluster
 from kubestow.simulator.replay import known
-from kubestow.simulator.replay.known import KnownCluster, StepSort
-from kubestow.simulator.replay.queued import Queued
+from kubestow.simulator.replay.known import KnownCluster, Queued, StepSort
 from kubestow.testing import ManualClock, make_node, make_pod
 
 A, B = make_pod("a", uid="a", cpu="1"), make_pod("b", uid="b", cpu="1")

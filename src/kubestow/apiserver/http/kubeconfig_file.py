@@ -14,6 +14,7 @@ What is needed for that is in a journal beside the file, so that the next server
 one that was killed has left.
 """
 
+import base64
 import logging
 import os
 import stat
@@ -268,3 +269,20 @@ def _without(config: JsonObject, entry: AddedEntry) -> JsonObject | None:
 def _dump(config: JsonObject) -> bytes:
     text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=1_000_000)
     return text.encode()
+
+
+def kubeconfig(
+    *, url: str, authority: bytes = b"", token: str = "", name: str = "kubestow"
+) -> JsonObject:
+    """A kubeconfig with one cluster, one user and one context."""
+    cluster: JsonObject = {"server": url}
+    if authority:
+        cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": {"token": token} if token else {}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "current-context": name,
+    }

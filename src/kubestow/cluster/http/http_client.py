@@ -23,10 +23,9 @@ from kubestow.api.deep_json import read_json
 from kubestow.api.meta import ApiObject, Condition, JsonObject, ObjectMeta
 from kubestow.api.pod import Pod
 from kubestow.cluster.client import PATCH_TYPES, Listing, PatchType, update_patch
-from kubestow.cluster.http.discovery import serves
 from kubestow.cluster.http.error_response import TOO_LARGE_VERSION
 from kubestow.cluster.http.pages import ListPage, decode_page_in_turns
-from kubestow.cluster.http.session import ApiSession
+from kubestow.cluster.http.session import ApiSession, serves
 from kubestow.cluster.http.undecodable import UndecodableObjects
 from kubestow.cluster.http.watch_stream import WatchFrame, WatchStream
 from kubestow.cluster.pod_status import pod_status_patch

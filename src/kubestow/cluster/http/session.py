@@ -10,7 +10,7 @@ The path of a request is short on purpose: a scheduler sends a thousand a second
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -24,7 +24,8 @@ from kubestow.cluster.http.kubeconfig import ServerConfig
 from kubestow.cluster.http.pool import CONNECTIONS_MAX, ConnectionPool, Permission
 from kubestow.cluster.http.tls import TlsContexts
 from kubestow.cluster.http.wire import Head
-from kubestow.errors import ConfigError, UnreachableError
+from kubestow.cluster.resources import ApiResource
+from kubestow.errors import ConfigError, NotFoundError, UnreachableError
 
 logger = logging.getLogger(__name__)
 
@@ -329,3 +330,19 @@ class RateLimit:
         if delay_s > 0.0:
             await self._sleep(delay_s)
         return delay_s
+
+
+async def serves(session: ApiSession, resource: ApiResource) -> bool:
+    """Whether the server serves this version of the resource; the core group always is.
+
+    Older servers lack some, and groups can be disabled.
+    """
+    if not resource.group:
+        # A 404 of the core group comes from a wrong address.
+        return True
+    try:
+        raw = await session.request("GET", f"/apis/{resource.api_version}")
+    except NotFoundError:
+        return False
+    found: dict[str, Any] = msgspec.json.decode(raw)
+    return any(served["name"] == resource.plural for served in found.get("resources") or ())

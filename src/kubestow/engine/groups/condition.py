@@ -17,7 +17,7 @@ from kubestow.cache.groups import Groups
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.documents import whole_seconds_at
-from kubestow.cluster.group_status import group_status_patch
+from kubestow.cluster.pod_status import group_status_patch
 from kubestow.engine.groups.outcome import GroupOutcome
 from kubestow.errors import ApiError, UnreachableError
 

@@ -37,7 +37,7 @@ from kubestow.service.serving.pages import (
     flagz_document,
     flagz_text,
 )
-from kubestow.service.serving.review_limit import TooManyReviewsError
+from kubestow.service.serving.reviews import TooManyReviewsError
 
 log = logging.getLogger(__name__)
 

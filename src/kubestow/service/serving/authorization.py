@@ -9,8 +9,7 @@ from kubestow.clock import Clock
 from kubestow.errors import ApiError
 from kubestow.logs import fail
 from kubestow.service.serving.authentication import Reviewer, User
-from kubestow.service.serving.expiring_cache import ExpiringCache
-from kubestow.service.serving.review_limit import ReviewLimit
+from kubestow.service.serving.reviews import ExpiringCache, ReviewLimit
 
 log = logging.getLogger(__name__)
 

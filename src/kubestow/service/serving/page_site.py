@@ -20,9 +20,8 @@ from kubestow.web.assets import Assets
 from kubestow.web.feed import Bridge, Feed
 from kubestow.web.follower import PageFollower
 from kubestow.web.picture import PageFacts
-from kubestow.web.responses import NOT_KEPT, error_answer
+from kubestow.web.responses import NOT_KEPT, cookie_value, entered_page, error_answer, sign_in_page
 from kubestow.web.routes import PREFIX, PageRoutes
-from kubestow.web.sign_in import cookie_value, entered_page, sign_in_page
 from kubestow.web.suggest import no_suggestions
 
 SESSION: Final = f"{PREFIX}session"

@@ -18,8 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from kubestow import collector
-from kubestow.apiserver.http.kubeconfig import kubeconfig
-from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile
+from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile, kubeconfig
 from kubestow.apiserver.http.server import ApiServer
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient

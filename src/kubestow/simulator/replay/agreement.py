@@ -36,9 +36,8 @@ from kubestow.simulator.replay.agreement_report import (
     RulesVerdict,
 )
 from kubestow.simulator.replay.judging import AgreementFinding, SeenOutcome, compare, outcome_of
-from kubestow.simulator.replay.known import KnownCluster, StepSort
+from kubestow.simulator.replay.known import KnownCluster, Queued, StepSort, was_tried
 from kubestow.simulator.replay.plugin_parts import parts_against
-from kubestow.simulator.replay.queued import Queued, was_tried
 from kubestow.simulator.replay.search import KnowledgeSearch, Move, Sort
 from kubestow.simulator.replay.writes import Change, Writes
 

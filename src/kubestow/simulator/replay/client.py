@@ -1,8 +1,9 @@
-"""RecordedAnswers the requests of a scheduler as a recording says."""
+"""Answers the requests of a scheduler, to the API server and to extenders, as a recording says."""
 
 import asyncio
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
 from typing import NamedTuple, TypeVar
 
 from kubestow import errors
@@ -12,9 +13,15 @@ from kubestow.api.meta import ApiObject, Condition, JsonObject
 from kubestow.api.pod import Pod
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cluster.client import Listing, ObjectWatch, PatchType
+from kubestow.cluster.http.proxy import Proxy
+from kubestow.cluster.http.tls import TlsContexts
 from kubestow.cluster.resources import Subresource
-from kubestow.errors import ApiError, NotFoundError, UnreachableError
-from kubestow.recording.format import Answer, Refusal
+from kubestow.engine.extenders import ExtenderChain, HttpExtender
+from kubestow.engine.extenders.post import PostResponse
+from kubestow.errors import ApiError, ExtenderError, NotFoundError, UnreachableError
+from kubestow.recording.format import Answer, Posted, Refusal
+from kubestow.recording.posts import checksum_of
+from kubestow.redaction import without_secrets
 
 T = TypeVar("T", bound=ApiObject)
 
@@ -205,3 +212,45 @@ def error_of(refusal: Refusal) -> ApiError:
     if not (isinstance(cls, type) and issubclass(cls, ApiError)):
         cls = ApiError
     return cls(refusal.message, code=refusal.code, reason=refusal.reason)
+
+
+class RecordedPosts:
+    """In place of `post_json`: the answers to equal requests come in their order."""
+
+    def __init__(self, answers: Iterable[Posted]) -> None:
+        self._answers: defaultdict[int, deque[Posted]] = defaultdict(deque)
+        for answer in answers:
+            self._answers[answer.request].append(answer)
+
+    def __call__(
+        self,
+        url: str,
+        body: bytes,
+        *,
+        timeout_s: float,
+        body_bytes_max: int,
+        tls: TlsContexts,
+        proxy: Proxy | None,
+    ) -> "Future[PostResponse]":
+        future: Future[PostResponse] = Future()
+        answers = self._answers[checksum_of(url, body)]
+        if not answers:
+            future.set_exception(
+                ExtenderError(
+                    f'Post "{without_secrets(url)}": this request is not in the recording'
+                )
+            )
+            return future
+        answer = answers.popleft()
+        if answer.error:
+            future.set_exception(ExtenderError(answer.error))
+        else:
+            future.set_result(PostResponse(answer.code, answer.text))
+        return future
+
+
+def replay_posts(extenders: ExtenderChain, posts: RecordedPosts) -> None:
+    """Let these extenders answer from the recording."""
+    for extender in extenders.extenders:
+        if isinstance(extender, HttpExtender):
+            extender.post = posts

@@ -55,8 +55,13 @@ from kubestow.recording.format import (
 )
 from kubestow.recording.recorder import attempt_of
 from kubestow.simulator.paced_time import PacedLoop
-from kubestow.simulator.replay.client import ReplayClient, RequestKey, key_of
-from kubestow.simulator.replay.posts import RecordedPosts, replay_posts
+from kubestow.simulator.replay.client import (
+    RecordedPosts,
+    ReplayClient,
+    RequestKey,
+    key_of,
+    replay_posts,
+)
 from kubestow.simulator.replay.report import (
     ReplayDifference,
     ReplayReport,

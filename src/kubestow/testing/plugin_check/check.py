@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Any, Final
 
+import msgspec
+
 from kubestow.api.decode import to_document
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
@@ -40,18 +42,40 @@ from kubestow.testing.plugin_check.answers import (
 from kubestow.testing.plugin_check.generated import Generator, LabelTexts, label_texts
 from kubestow.testing.plugin_check.in_a_row import in_a_row_fault
 from kubestow.testing.plugin_check.loading import Loaded, Side, load
-from kubestow.testing.plugin_check.report import (
-    FAILED,
-    OK,
-    SKIPPED,
-    Duration,
-    Finding,
-    PluginReport,
-)
 from kubestow.testing.plugin_check.reuse import reuse_fault
 from kubestow.testing.plugin_check.signatures import methods_of, signature_faults
 from kubestow.testing.plugin_check.trials import trial_faults
 from kubestow.testing.profiles import make_profile
+
+OK = "ok"
+FAILED = "failed"
+SKIPPED = "skipped"
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The result of one check: ok, failed or skipped; `detail` says what, with which pod."""
+
+    check: str
+    result: str
+    detail: str = ""
+
+
+class Duration(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    method: str
+    node_count: int
+    microseconds_per_node: float
+
+
+class PluginReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    plugin: str
+    methods: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    durations: tuple[Duration, ...]
+
+    @property
+    def has_failed(self) -> bool:
+        return any(finding.result == FAILED for finding in self.findings)
+
 
 _SEEDS: Final = range(6)
 _NODE_COUNT: Final = 12

@@ -1,8 +1,7 @@
 """ImageLocality of v1.17 and v1.20: the images of regular containers only (spec 05 §19)."""
 
-from kubestow.api.images import normalized_image
 from kubestow.api.pod import Pod
-from kubestow.plugins.image_locality import ImageLocality
+from kubestow.plugins.image_locality import ImageLocality, normalized_image
 
 
 class ImageLocality120(ImageLocality):

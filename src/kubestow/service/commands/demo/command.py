@@ -1,7 +1,7 @@
 """`kubestow demo`: the command line.
 
-Three demos: the page (`page`), a story in the terminal (`play`, `verbose`), and a
-server for kubectl (`serve`).
+Three demos: the page (`page`), a story in the terminal (`play`), and a server for kubectl
+(`serve`).
 """
 
 import sys
@@ -270,7 +270,7 @@ def _tell(
     if verbose and record is not None:
         raise InputError("--record has no effect with --verbose")
     if verbose:
-        from kubestow.service.commands.demo.verbose import tell_demo
+        from kubestow.service.commands.demo.play import tell_demo
 
         tell_demo(edition, speed)
         return

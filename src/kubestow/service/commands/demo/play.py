@@ -18,6 +18,7 @@ from kubestow.cache.node_info import NodeInfo
 from kubestow.clock import Clock
 from kubestow.cluster.resources import PODS
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.editions.edition import Edition
 from kubestow.engine.decision import Decision
 from kubestow.plural import counted
 from kubestow.queue import QueuedPod
@@ -27,6 +28,7 @@ from kubestow.simulator.demo import Scene, scenes
 from kubestow.simulator.embedded import EmbeddedCluster
 from kubestow.simulator.kubelets import FakeKubelets
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
+from kubestow.simulator.walk import walk
 
 _FEED_LINES = 10
 # How long the bars are in terminals of at least this many columns; in others there are none.
@@ -188,3 +190,25 @@ def _pods_by_app(info: NodeInfo) -> str:
 
 def _pods(store: MemoryCluster) -> list[Pod]:
     return [stored.typed for stored in store.objects_of(PODS) if isinstance(stored.typed, Pod)]
+
+
+def tell_demo(edition: Edition, speed: float | None) -> None:
+    """Print what happens inside a scheduler of that version, line by line, at this many virtual
+    seconds per real one (`kubestow demo --verbose`)."""
+    run_in_virtual_time(_tell(edition), speed=speed or None)
+
+
+async def _tell(edition: Edition) -> None:
+    clock = VirtualClock(asyncio.get_running_loop())
+    if edition.is_modern:
+        await walk(_say, clock)
+        return
+    # Imported here, like every other edition: only when it is to run.
+    from kubestow.editions.walking import walk_edition
+
+    await walk_edition(edition, _say, clock)
+
+
+def _say(now_s: float, subject: str, text: str) -> None:
+    style = "bold" if subject == "cluster" else "dim" if subject == "cache" else ""
+    stdout().print(f"{now_s:5.1f}s  {subject:<9} {text}", style=style, markup=False)

@@ -23,8 +23,7 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cluster.client import PatchType, update_patch
 from kubestow.cluster.documents import as_object
-from kubestow.cluster.group_status import group_status_patch
-from kubestow.cluster.pod_status import pod_status_patch
+from kubestow.cluster.pod_status import group_status_patch, pod_status_patch
 from kubestow.cluster.resources import PODS, Subresource
 from kubestow.errors import ApiError
 from kubestow.simulator.conformance.recording import Json

@@ -2,7 +2,7 @@
 
 from kubestow.api.meta import Condition
 from kubestow.api.pod import Pod, PodResourceClaim
-from kubestow.simulator.replay.queued import Queued
+from kubestow.simulator.replay.known import Queued
 from kubestow.testing import make_pod
 
 

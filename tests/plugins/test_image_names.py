@@ -2,8 +2,8 @@
 
 import pytest
 
-from kubestow.api.images import normalized_image, pod_images
 from kubestow.api.pod import Container, ImageVolume, Pod, PodSpec, Volume
+from kubestow.plugins.image_locality import normalized_image, pod_images
 
 
 @pytest.mark.parametrize(
