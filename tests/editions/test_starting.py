@@ -31,7 +31,7 @@ from kubestow.service.process_parts import ProcessParts
 from kubestow.service.run import RunError, SchedulerProcess, ServiceProcess
 from kubestow.simulator.simulation import Simulation
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
-from tools.older_workload import older_nodes, older_pods
+from tools.edition_workload import older_nodes, older_pods
 
 VERSIONS = ("v1.9", "v1.17", "v1.20")
 

@@ -23,7 +23,7 @@ from kubestow.editions.v1_9.simulator.simulation import SimulationV19
 from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.simulator.simulation import Simulation
 from kubestow.simulator.virtual_time import run_in_virtual_time
-from tools.older_workload import older_nodes, older_pods
+from tools.edition_workload import older_nodes, older_pods
 from tools.scheduler_process import ask_scheduler
 
 VERSIONS = ("v1.9", "v1.17", "v1.20")

@@ -22,7 +22,7 @@ from kubestow.framework.profile import Profile
 from kubestow.queue.nominator import Nominator
 from kubestow.testing.handles import make_handle
 from kubestow.testing.snapshots import make_cache
-from tools.older_workload import older_nodes, older_pods
+from tools.edition_workload import older_nodes, older_pods
 
 
 def decider_of(version: str, objects: ClusterObjects) -> tuple[Snapshot, Decider, Profile]:

@@ -11,7 +11,7 @@ from kubestow.editions.v1_9.engine.algorithm import build_algorithm
 from kubestow.editions.v1_9.engine.decide import DeciderV19, DecisionV19, Turns
 from kubestow.editions.v1_9.plugins.pod import PodInfoV19
 from kubestow.testing.builders import make_node, make_node_affinity, make_pod, make_term
-from tools.legacy import BenchV19
+from tools.bench_v1_9 import BenchV19
 
 DEFAULT = provider_policy("DefaultProvider")
 

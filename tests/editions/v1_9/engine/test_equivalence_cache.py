@@ -36,7 +36,7 @@ from kubestow.editions.v1_9.plugins.pod import PodInfoV19
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.storage import make_claim, make_volume
 from kubestow.testing.topology import make_affinity, make_pod_term
-from tools.legacy import BenchV19
+from tools.bench_v1_9 import BenchV19
 
 ZONE = BETA_ZONE_LABEL
 DEFAULT = provider_policy("DefaultProvider")

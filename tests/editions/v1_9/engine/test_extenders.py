@@ -28,7 +28,7 @@ from kubestow.errors import ConfigError, ExtenderError
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.handles import RecordedEvents
-from tools.legacy import BenchV19
+from tools.bench_v1_9 import BenchV19
 
 FILTER: dict[str, Any] = {"filterVerb": "filter", "nodeCacheCapable": True}
 SCORE: dict[str, Any] = {"prioritizeVerb": "score", "weight": 2}

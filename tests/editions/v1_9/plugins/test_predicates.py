@@ -47,7 +47,7 @@ from kubestow.testing.builders import (
 )
 from kubestow.testing.storage import make_claim, make_volume
 from kubestow.testing.topology import make_affinity, make_pod_term
-from tools.legacy import BenchV19
+from tools.bench_v1_9 import BenchV19
 
 GPU = "alpha.kubernetes.io/nvidia-gpu"
 

@@ -47,7 +47,7 @@ from kubestow.testing.builders import (
     make_term,
 )
 from kubestow.testing.topology import make_affinity, make_pod_term, make_selector
-from tools.legacy import BenchV19
+from tools.bench_v1_9 import BenchV19
 
 MB = 1024 * 1024
 
