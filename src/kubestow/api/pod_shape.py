@@ -2,9 +2,8 @@
 
     frame      the spec less resources: containers, images, ports, node selector and affinity,
                tolerations, and whether the pod mounts storage
-    layout     a frame with the names of the resources, in the order of the spec
     amounts    the quantities of the spec, in its order
-    shape      all together
+    shape      a frame with the names of the resources, and the amounts
     requests   what the containers request of each resource: less than a shape
 
 Pods of one controller have one shape, and so have pods of different controllers that ask for the
@@ -67,25 +66,19 @@ class PodFrame:
         """`size_bytes`: of its text."""
         self.size_bytes: Final = size_bytes
 
-
-class PodLayout:
-    """Interned in the same way."""
-
-    __slots__ = ("__weakref__", "frame", "size_bytes")
-
-    def __init__(self, text: bytes, pod: Pod) -> None:
-        """`text` is of the spec; `pod` is any pod with this text."""
-        self.size_bytes: Final = len(text)
-        bare = _text_without_resources(pod)
-        frame = _FRAMES.get(bare)
+    @staticmethod
+    def of(pod: Pod) -> "PodFrame":
+        text = _text_without_resources(pod)
+        frame = _FRAMES.get(text)
         if frame is None:
-            frame = _FRAMES[bare] = PodFrame(len(bare))
-        self.frame: Final = frame
+            frame = _FRAMES[text] = PodFrame(len(text))
+        return frame
 
 
 class PodShape:
-    """Interned in the same way. Keeps what is derived from it.
+    """Interned as frames are. Keeps what is derived from it.
 
+    text         what is read of the spec, without its quantities
     accounted    what a pod of this shape takes from its node (spec 01 §3.2, view A)
     is_plain     whether the numbers in `accounted` are those of the other views as well
     """
@@ -98,13 +91,13 @@ class PodShape:
         "frame",
         "host_ports",
         "is_plain",
-        "layout",
+        "text",
     )
 
-    def __init__(self, layout: PodLayout, amounts: tuple[Amount, ...], pod: Pod) -> None:
+    def __init__(self, text: bytes, amounts: tuple[Amount, ...], pod: Pod) -> None:
         """`pod` is any pod of this shape."""
-        self.layout: Final = layout
-        self.frame: Final = layout.frame
+        self.text: Final = text
+        self.frame: Final = PodFrame.of(pod)
         self.amounts: Final = amounts
         self.accounted: Final = accounted_request(pod)
         # Views differ in how they treat amounts below zero, and in the order of their sums, on
@@ -126,10 +119,7 @@ class PodShape:
         """A new shape, or one with large amounts."""
         shape = _SHAPES.get((text, amounts))
         if shape is None:
-            layout = _LAYOUTS.get(text)
-            if layout is None:
-                layout = _LAYOUTS[text] = PodLayout(text, pod)
-            shape = _SHAPES[text, amounts] = PodShape(layout, amounts, pod)
+            shape = _SHAPES[text, amounts] = PodShape(text, amounts, pod)
         return shape
 
     def requests(self, pod: Pod) -> Hashable:
@@ -141,7 +131,7 @@ class PodShape:
             lists = request_lists(pod)
             # Init containers, overhead and statuses count in other ways: such a shape is alone.
             self._requests = (
-                (self.layout, self.amounts)
+                (self.text, self.amounts)
                 if lists is None
                 else tuple(
                     [
@@ -155,7 +145,6 @@ class PodShape:
 
 # Weak: where every pod asks for another amount, shapes have no bound.
 _FRAMES: Final[WeakValueDictionary[bytes, PodFrame]] = WeakValueDictionary()
-_LAYOUTS: Final[WeakValueDictionary[bytes, PodLayout]] = WeakValueDictionary()
 _SHAPES: Final[WeakValueDictionary[tuple[bytes, tuple[Amount, ...]], PodShape]] = (
     WeakValueDictionary()
 )

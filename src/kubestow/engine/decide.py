@@ -46,8 +46,6 @@ from kubestow.index.bare_nodes import BareNodes
 log = logging.getLogger(__name__)
 
 NO_NODES_TEXT: Final = "no nodes available to schedule pods"
-NODES_TO_FIND_MIN: Final = 100
-PERCENTAGE_MIN: Final = 5
 
 
 class Decider:

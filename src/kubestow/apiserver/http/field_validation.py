@@ -18,7 +18,6 @@ from kubestow.cluster.documents import as_object
 from kubestow.errors import ApiError
 
 _DIRECTIVES: Final = ("", "Ignore", "Strict", "Warn")
-_DUPLICATE: Final = "duplicate field "
 
 
 class FieldValidation:

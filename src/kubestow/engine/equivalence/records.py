@@ -160,7 +160,7 @@ class Records:
     def _place(self, profile: Profile, pod: PodInfo) -> _Place | None:
         """Where to find what is kept for the pod; None if nothing is to be kept."""
         shape = pod.shape
-        if shape.layout.size_bytes > _LARGE_BYTES:
+        if len(shape.text) > _LARGE_BYTES:
             return None
         plan = self._plan(profile)
         return _Place(plan, shape, self._frame_account(plan, pod))
