@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from kubestow.api.meta import JsonObject
 from kubestow.engine.decision import Decision
 from kubestow.explain.attempt import explain_attempt
 from kubestow.explain.explanation import Explanation, NodeExplanation, NodeFilterAnswer
@@ -23,7 +24,6 @@ from kubestow.simulator.conformance.devices import (
     compare_given_up,
     take_recorded_devices,
 )
-from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.replay import advance
 from kubestow.simulator.conformance.runs import replay_run
 from kubestow.simulator.conformance.runs.observed import Observed
@@ -59,7 +59,7 @@ def compare_all(recording: Recording) -> None:
         loop.close()
 
 
-def replay(scenario: Json, clock: VirtualClock) -> None:
+def replay(scenario: JsonObject, clock: VirtualClock) -> None:
     world = World(scenario, clock=clock)
     for expected in scenario["expected"]:
         pod = world.incoming[expected["pod"]]
@@ -83,7 +83,7 @@ def replay(scenario: Json, clock: VirtualClock) -> None:
         go_on(scenario, expected, world, decision)
 
 
-def go_on(scenario: Json, expected: Json, world: World, decision: Decision) -> None:
+def go_on(scenario: JsonObject, expected: JsonObject, world: World, decision: Decision) -> None:
     """Bring the cluster into the state in which the next pod was tried."""
     comparer = Report().comparer(scenario["family"], scenario["name"])
     has_devices = scenario["family"] == "dra"
@@ -96,7 +96,7 @@ def go_on(scenario: Json, expected: Json, world: World, decision: Decision) -> N
         bind_devices(comparer, expected, world, decision)
 
 
-def compare_outcome(expected: Json, explanation: Explanation, where: str) -> None:
+def compare_outcome(expected: JsonObject, explanation: Explanation, where: str) -> None:
     assert explanation.message == expected.get("message", ""), where
     result = expected.get("result")
     if result is not None:
@@ -118,7 +118,7 @@ def compare_outcome(expected: Json, explanation: Explanation, where: str) -> Non
     assert victims == recorded.get("victims", []), where
 
 
-def verdicts(explanation: Explanation) -> dict[str, Json]:
+def verdicts(explanation: Explanation) -> dict[str, JsonObject]:
     """Nodes that were looked at and do not fit, and those that PreFilter left out."""
     return {
         node.name: as_status(node)
@@ -127,14 +127,16 @@ def verdicts(explanation: Explanation) -> dict[str, Json]:
     }
 
 
-def as_status(node: NodeExplanation) -> Json:
-    parts: Json = {"code": node.code, "plugin": node.plugin, "reasons": list(node.reasons)}
+def as_status(node: NodeExplanation) -> JsonObject:
+    parts: JsonObject = {"code": node.code, "plugin": node.plugin, "reasons": list(node.reasons)}
     if node.verdict == "NotLookedAt":
         del parts["plugin"]  # The recording names it elsewhere.
     return {key: value for key, value in parts.items() if value}
 
 
-def recorded_verdicts(scenario: Json, expected: Json, explanation: Explanation) -> dict[str, Json]:
+def recorded_verdicts(
+    scenario: JsonObject, expected: JsonObject, explanation: Explanation
+) -> dict[str, JsonObject]:
     """As far as the attempt got: upstream's other verdicts were recorded besides."""
     pre_filter = expected["preFilter"]
     if pre_filter["code"] not in ("Success", "Error"):
@@ -152,7 +154,7 @@ def recorded_verdicts(scenario: Json, expected: Json, explanation: Explanation) 
     return expected.get("nodes", {})
 
 
-def compare_scores(expected: Json, explanation: Explanation, where: str) -> None:
+def compare_scores(expected: JsonObject, explanation: Explanation, where: str) -> None:
     recorded = expected.get("scores", {})
     scored = [node for node in explanation.nodes if node.scores]
     if not scored:
@@ -168,7 +170,7 @@ def compare_scores(expected: Json, explanation: Explanation, where: str) -> None
             assert got == {kind: values[position] for kind, values in lists.items()}, where
 
 
-def compare_filters(scenario: Json, expected: Json, world: World, where: str) -> None:
+def compare_filters(scenario: JsonObject, expected: JsonObject, world: World, where: str) -> None:
     """Every filter by itself on one of the nodes, another one each time."""
     order = scenario["nodeOrder"]
     name = order[len(where) % len(order)] if order else ""
@@ -177,7 +179,7 @@ def compare_filters(scenario: Json, expected: Json, world: World, where: str) ->
     pod = world.incoming[expected["pod"]]
     answers = filter_answers(world.profile_of(pod), world.snapshot, pod, name)
     got = {answer.plugin: alone(answer) for answer in answers if answer.verdict != "Passed"}
-    recorded: dict[str, Json] = {}
+    recorded: dict[str, JsonObject] = {}
     for plugin, parts in expected["plugins"].items():
         status = parts.get("preFilter", {"code": "Success"})
         names = status.get("nodeNames")
@@ -190,7 +192,7 @@ def compare_filters(scenario: Json, expected: Json, world: World, where: str) ->
     assert got == recorded, where
 
 
-def alone(answer: NodeFilterAnswer) -> Json:
+def alone(answer: NodeFilterAnswer) -> JsonObject:
     if answer.verdict == "Skipped":
         return {"code": "Skip"}
     if "RestrictedByPreFilter" in map(cycle_code, answer.reasons):
@@ -220,7 +222,7 @@ def compare_reasons(explanation: Explanation, where: str) -> None:
 # --- large clusters ---
 
 
-def sampled_verdicts(explanation: Explanation, chosen: str) -> Json:
+def sampled_verdicts(explanation: Explanation, chosen: str) -> JsonObject:
     return {
         "found": sorted(node.name for node in explanation.nodes if node.verdict == "Feasible"),
         "failed": {
@@ -236,10 +238,10 @@ def sampled_verdicts(explanation: Explanation, chosen: str) -> Json:
     }
 
 
-def recorded_sample(scenario: Json, expected: Json) -> Json:
+def recorded_sample(scenario: JsonObject, expected: JsonObject) -> JsonObject:
     order = scenario["nodeOrder"]
     found = names_of(order, expected.get("found", ()))
-    failed: dict[str, Json] = {}
+    failed: dict[str, JsonObject] = {}
     for group in expected.get("failed", ()):
         status = {key: group[key] for key in ("code", "plugin", "reasons") if key in group}
         failed |= dict.fromkeys(names_of(order, group["nodes"]), status)

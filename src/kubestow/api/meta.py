@@ -100,4 +100,5 @@ def object_ref(meta: ObjectMeta) -> str:
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
+Json = Any  # any JSON value
 JsonObject = dict[str, Any]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kubestow.api.meta import JsonObject
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.writes.groups import FINALIZER
 from kubestow.cluster.resources import POD_GROUPS, PODS, PRIORITY_CLASSES, WORKLOADS
@@ -20,23 +21,22 @@ ALL = (
     "DRAWorkloadResourceClaims",
 )
 GANG = {"schedulingPolicy": {"gang": {"minCount": 2}}}
-Json = dict[str, Any]
 
 
 def cluster(*gates: str) -> MemoryCluster:
     return MemoryCluster(ManualClock(), gates=FeatureGates(dict.fromkeys(gates, True)))
 
 
-def group(**spec: Any) -> Json:
+def group(**spec: Any) -> JsonObject:
     return {"metadata": {"name": "g", "namespace": "ns"}, "spec": {**GANG, **spec}}
 
 
-def workload(*names: str, **more: Any) -> Json:
+def workload(*names: str, **more: Any) -> JsonObject:
     templates = [{"name": name, **GANG, **more} for name in names]
     return {"metadata": {"name": "w", "namespace": "ns"}, "spec": {"podGroupTemplates": templates}}
 
 
-def pod(**spec: Any) -> Json:
+def pod(**spec: Any) -> JsonObject:
     containers = [{"name": "c", "image": "i"}]
     return {
         "metadata": {"name": "p", "namespace": "ns"},
@@ -44,7 +44,7 @@ def pod(**spec: Any) -> Json:
     }
 
 
-def spec_of(store: MemoryCluster, document: Json) -> Json:
+def spec_of(store: MemoryCluster, document: JsonObject) -> JsonObject:
     return store.create(POD_GROUPS, document).document["spec"]
 
 
@@ -117,7 +117,7 @@ def test_the_mode_defaults_to_pod_and_the_priority_to_that_of_the_class() -> Non
         ),
     ],
 )
-def test_what_admission_refuses(spec: Json, text: str) -> None:
+def test_what_admission_refuses(spec: JsonObject, text: str) -> None:
     store = cluster(*ALL)
     store.create(WORKLOADS, workload("t"))
     with pytest.raises(ApiError, match=text) as raised:
@@ -161,7 +161,7 @@ def test_what_admission_refuses(spec: Json, text: str) -> None:
         pytest.param({"disruptionMode": "Some"}, 'Unsupported value: "Some"', id="mode"),
     ],
 )
-def test_what_validation_refuses(spec: Json, text: str) -> None:
+def test_what_validation_refuses(spec: JsonObject, text: str) -> None:
     with pytest.raises(InvalidError) as raised:
         cluster(*ALL).create(POD_GROUPS, group(**spec))
     assert text in str(raised.value)
@@ -175,7 +175,7 @@ def test_what_validation_refuses(spec: Json, text: str) -> None:
         pytest.param({"disruptionMode": "PodGroup"}, id="mode"),
     ],
 )
-def test_the_spec_cannot_change(change: Json) -> None:
+def test_the_spec_cannot_change(change: JsonObject) -> None:
     store = cluster(*ALL)
     store.create(POD_GROUPS, group())
     with pytest.raises(InvalidError, match="field is immutable"):

@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
 
 from kubestow.api.decode import to_document
 from kubestow.api.device import DeviceClass, ResourceClaim, ResourceSlice
-from kubestow.api.meta import ApiObject
+from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_group import PodGroup
@@ -17,7 +16,6 @@ from kubestow.simulator.conformance.runs.state import state_of
 from kubestow.simulator.conformance.runs.stepped_loop import SteppedLoop
 from kubestow.simulator.conformance.runs.world import EPOCH_NS, RunWorld
 
-Json = dict[str, Any]
 KINDS = {
     Node: "nodes",
     Pod: "pods",
@@ -40,7 +38,7 @@ TAIL = (
 FAIL_RESERVE = {"plugins": {"reserve": {"enabled": [{"name": "FailReserve"}]}}}
 
 
-def own_mode(**args: object) -> Json:
+def own_mode(**args: object) -> JsonObject:
     """A profile with the plugin Gangs; `args` as in a configuration file."""
     return {
         "plugins": {"multiPoint": {"enabled": [{"name": "Gangs"}]}},
@@ -55,9 +53,9 @@ class Play:
         self,
         *objects: ApiObject,
         gates: Iterable[str] = GANG,
-        config: Json | None = None,
+        config: JsonObject | None = None,
         deletion: str = "remove",
-        profiles: Iterable[Json] = (),
+        profiles: Iterable[JsonObject] = (),
     ) -> None:
         self._objects = objects
         self._scenario = {
@@ -105,15 +103,15 @@ class Play:
                 document["metadata"]["generation"] = 1
             self._runner.run(self._create(kind, document))
 
-    def create_document(self, kind: str, document: Json) -> None:
+    def create_document(self, kind: str, document: JsonObject) -> None:
         """An object of any kind, named as in recordings."""
         self._runner.run(self._create(kind, document))
 
-    async def _create(self, kind: str, document: Json) -> None:
+    async def _create(self, kind: str, document: JsonObject) -> None:
         self.world.create(kind, document)
         await self._serve()
 
-    def patch(self, kind: str, name: str, patch: Json) -> None:
+    def patch(self, kind: str, name: str, patch: JsonObject) -> None:
         async def work() -> None:
             self.world.patch(kind, f"default/{name}", patch)
             await self._serve()
@@ -127,10 +125,10 @@ class Play:
 
         self._runner.run(work())
 
-    def advance(self, seconds: int) -> Json:
+    def advance(self, seconds: int) -> JsonObject:
         """Let time pass; what happened outside of rounds."""
 
-        async def work() -> Json:
+        async def work() -> JsonObject:
             for _ in range(seconds):
                 await self._loop.run_until(self._loop.time() + 1)
                 await self._serve()
@@ -143,10 +141,10 @@ class Play:
 
     # --- what the scheduler does ---
 
-    def round(self) -> Json:
+    def round(self) -> JsonObject:
         """One cycle and everything that follows from it."""
 
-        async def work() -> Json:
+        async def work() -> JsonObject:
             self.world.take()
             queued_pod = self.world.queue.pop_nowait()
             assert queued_pod is not None, "no pod is ready to be tried"
@@ -160,7 +158,7 @@ class Play:
     # --- reading ---
 
     @property
-    def state(self) -> Json:
+    def state(self) -> JsonObject:
         return state_of(self.world.scheduler, self._names, EPOCH_NS)
 
     def nodes_of(self, *names: str) -> list[str]:
@@ -183,18 +181,18 @@ class Play:
         return None
 
 
-def messages(result: Json) -> dict[str, str]:
+def messages(result: JsonObject) -> dict[str, str]:
     """Why members failed in a round, by name."""
     return {
         failure["pod"].split("/")[1]: failure["message"] for failure in result.get("failures", ())
     }
 
 
-def order(result: Json) -> list[str]:
+def order(result: JsonObject) -> list[str]:
     return [name.split("/")[1] for name in result["pods"]]
 
 
-def evicted(result: Json) -> list[str]:
+def evicted(result: JsonObject) -> list[str]:
     return [
         write["name"].split("/")[1]
         for write in result.get("writes", ())

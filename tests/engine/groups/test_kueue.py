@@ -1,8 +1,9 @@
 """Pods that Kueue holds back: a gate is removed and node selectors are added in one update."""
 
 import pytest
-from tests.engine.groups.play import Json, Play, own_mode
+from tests.engine.groups.play import Play, own_mode
 
+from kubestow.api.meta import JsonObject
 from kubestow.testing import make_node, make_pod, make_pod_group
 
 GATE = "kueue.x-k8s.io/admission"
@@ -13,7 +14,9 @@ ADMISSION = {"spec": {"schedulingGates": None, "nodeSelector": {"flavor": "b"}}}
     ("config", "is_retried"),
     [pytest.param({}, True, id="upstream"), pytest.param(own_mode(), False, id="own")],
 )
-def test_members_are_tried_when_the_last_one_is_admitted(config: Json, is_retried: bool) -> None:
+def test_members_are_tried_when_the_last_one_is_admitted(
+    config: JsonObject, is_retried: bool
+) -> None:
     nodes = [make_node("a", cpu="4"), make_node("b", cpu="4", labels={"flavor": "b"})]
     pods = [make_pod(f"p{i}", cpu="1", group="g", gates=[GATE]) for i in range(2)]
     with Play(*nodes, make_pod_group("g", min_count=2), *pods, config=config) as play:

@@ -5,22 +5,23 @@ from typing import Any
 import pytest
 from tests.cache.dice import Dice
 from tests.cache.test_trial import contents
-from tests.engine.groups.play import GANG, TAS, WAP, Json, Play, own_mode
+from tests.engine.groups.play import GANG, TAS, WAP, Play, own_mode
 
 from kubestow.api.decode import to_document
+from kubestow.api.meta import JsonObject
 from kubestow.api.pod import PodResourceClaim
 from kubestow.index.devices import KnownDevices
 from kubestow.plugins.volume_binding import VolumeBinding
 from kubestow.testing import make_node, make_pod, make_pod_group
 
-CLASS: Json = {
+CLASS: JsonObject = {
     "apiVersion": "storage.k8s.io/v1",
     "kind": "StorageClass",
     "metadata": {"name": "local"},
     "provisioner": "kubernetes.io/no-provisioner",
     "volumeBindingMode": "WaitForFirstConsumer",
 }
-DEVICE_CLASS: Json = {
+DEVICE_CLASS: JsonObject = {
     "apiVersion": "resource.k8s.io/v1",
     "kind": "DeviceClass",
     "metadata": {"name": "gpu"},
@@ -28,7 +29,7 @@ DEVICE_CLASS: Json = {
 }
 
 
-def volume(number: int, node: str) -> Json:
+def volume(number: int, node: str) -> JsonObject:
     terms = [{"matchExpressions": [{"key": "host", "operator": "In", "values": [node]}]}]
     return {
         "apiVersion": "v1",
@@ -44,7 +45,7 @@ def volume(number: int, node: str) -> Json:
     }
 
 
-def volume_claim(number: int) -> Json:
+def volume_claim(number: int) -> JsonObject:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -58,7 +59,7 @@ def volume_claim(number: int) -> Json:
     }
 
 
-def device_claim(number: int) -> Json:
+def device_claim(number: int) -> JsonObject:
     exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
     request = {"name": "r", "exactly": exactly}
     return {
@@ -69,7 +70,7 @@ def device_claim(number: int) -> Json:
     }
 
 
-def devices(node: str, count: int) -> Json:
+def devices(node: str, count: int) -> JsonObject:
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",

@@ -8,7 +8,8 @@ from typing import Any
 
 from tests.cache.dice import Dice
 
-Json = dict[str, Any]
+from kubestow.api.meta import JsonObject
+
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 POD = "waiting"
@@ -22,13 +23,13 @@ def node(
     memory: str = "8Gi",
     pods: str = "20",
     zone: str = "",
-    labels: Json | None = None,
-    taints: list[Json] | None = None,
+    labels: JsonObject | None = None,
+    taints: list[JsonObject] | None = None,
     cordoned: bool = False,
     **more: str,
-) -> Json:
+) -> JsonObject:
     all_labels = {HOSTNAME: name, **({ZONE: zone} if zone else {}), **(labels or {})}
-    spec: Json = {}
+    spec: JsonObject = {}
     if taints:
         spec["taints"] = taints
     if cordoned:
@@ -46,12 +47,12 @@ def pod(
     name: str,
     *,
     on: str = "",
-    requests: Json | None = None,
-    labels: Json | None = None,
+    requests: JsonObject | None = None,
+    labels: JsonObject | None = None,
     priority: int | None = None,
-    containers: list[Json] | None = None,
+    containers: list[JsonObject] | None = None,
     **spec: Any,
-) -> Json:
+) -> JsonObject:
     if containers is None:
         containers = [container("main", requests or {})]
     return {
@@ -67,7 +68,7 @@ def pod(
     }
 
 
-def container(name: str, requests: Json, **fields: Any) -> Json:
+def container(name: str, requests: JsonObject, **fields: Any) -> JsonObject:
     resources = {"resources": {"requests": requests}} if requests else {}
     return {"name": name, "image": "web", **resources, **fields}
 
@@ -76,7 +77,7 @@ def _names(dice: Dice) -> list[str]:
     return [f"n{number}" for number in range(dice.between(1, 4))]
 
 
-def requests(dice: Dice) -> list[Json]:
+def requests(dice: Dice) -> list[JsonObject]:
     """More than is free; in one or two containers, an init container, or with overhead."""
     names = _names(dice)
     nodes = [node(name, cpu=f"{dice.between(2, 5)}", memory="8Gi") for name in names]
@@ -108,7 +109,7 @@ def requests(dice: Dice) -> list[Json]:
     return [*nodes, *running, waiting]
 
 
-def extended(dice: Dice) -> list[Json]:
+def extended(dice: Dice) -> list[JsonObject]:
     """Devices counted as a resource, of which limits must equal requests."""
     name = "example.com/gpu"
     nodes = [node(each, **{name: f"{dice.between(0, 3)}"}) for each in _names(dice)]
@@ -118,10 +119,10 @@ def extended(dice: Dice) -> list[Json]:
     return [*nodes, pod("r", on="n0", requests={"cpu": "1"}), waiting]
 
 
-def full(dice: Dice) -> list[Json]:
+def full(dice: Dice) -> list[JsonObject]:
     """Room only where pods are deleted, some of them under a budget."""
     names = _names(dice)
-    documents: list[Json] = []
+    documents: list[JsonObject] = []
     for name in names:
         documents.append(node(name, cpu="4"))
         documents += [
@@ -148,7 +149,7 @@ def full(dice: Dice) -> list[Json]:
     return [*documents, waiting]
 
 
-def pod_limit(dice: Dice) -> list[Json]:
+def pod_limit(dice: Dice) -> list[JsonObject]:
     names = _names(dice)
     running = [pod(f"r{number}", on=name) for name in names for number in range(2)]
     for each, name in zip(running, [name for name in names for _ in range(2)], strict=True):
@@ -156,8 +157,8 @@ def pod_limit(dice: Dice) -> list[Json]:
     return [*(node(name, pods="2") for name in names), *running, pod(POD)]
 
 
-def taints(dice: Dice) -> list[Json]:
-    documents: list[Json] = []
+def taints(dice: Dice) -> list[JsonObject]:
+    documents: list[JsonObject] = []
     for name in _names(dice):
         some = [
             {"key": key, **({"value": value} if value else {}), "effect": effect}
@@ -175,7 +176,7 @@ def taints(dice: Dice) -> list[Json]:
     return [*documents, pod(POD, **({"tolerations": tolerations} if tolerations else {}))]
 
 
-def cordoned(dice: Dice) -> list[Json]:
+def cordoned(dice: Dice) -> list[JsonObject]:
     mark = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
     return [
         *(
@@ -186,7 +187,7 @@ def cordoned(dice: Dice) -> list[Json]:
     ]
 
 
-def selector(dice: Dice) -> list[Json]:
+def selector(dice: Dice) -> list[JsonObject]:
     nodes = [
         node(
             name,
@@ -206,7 +207,7 @@ def selector(dice: Dice) -> list[Json]:
     return [*nodes, pod(POD, nodeSelector=wanted or {"disk": "c"})]
 
 
-def node_affinity(dice: Dice) -> list[Json]:
+def node_affinity(dice: Dice) -> list[JsonObject]:
     nodes = [
         node(
             name,
@@ -236,15 +237,15 @@ def node_affinity(dice: Dice) -> list[Json]:
     return [*nodes, pod(POD, affinity=affinity)]
 
 
-def pod_affinity(dice: Dice) -> list[Json]:
+def pod_affinity(dice: Dice) -> list[JsonObject]:
     return [*_in_zones(dice), pod(POD, affinity={"podAffinity": _terms(dice, "missing")})]
 
 
-def anti_affinity(dice: Dice) -> list[Json]:
+def anti_affinity(dice: Dice) -> list[JsonObject]:
     return [*_in_zones(dice), pod(POD, affinity={"podAntiAffinity": _terms(dice, "web")})]
 
 
-def others_anti_affinity(dice: Dice) -> list[Json]:
+def others_anti_affinity(dice: Dice) -> list[JsonObject]:
     """Other pods reject the pod."""
     names = _names(dice)
     affinity = {"podAntiAffinity": _terms(dice, "web", count=1)}
@@ -252,13 +253,13 @@ def others_anti_affinity(dice: Dice) -> list[Json]:
     return [*(node(name, zone="z") for name in names), *running, pod(POD, labels={"app": "web"})]
 
 
-def _in_zones(dice: Dice) -> list[Json]:
+def _in_zones(dice: Dice) -> list[JsonObject]:
     names = _names(dice)
     nodes = [node(name, zone=dice.choice(("z1", "z2"))) for name in names]
     return [*nodes, *(pod(f"r-{name}", on=name, labels={"app": "web"}) for name in names)]
 
 
-def _terms(dice: Dice, app: str, count: int = 0) -> Json:
+def _terms(dice: Dice, app: str, count: int = 0) -> JsonObject:
     return {
         "requiredDuringSchedulingIgnoredDuringExecution": [
             {
@@ -270,7 +271,7 @@ def _terms(dice: Dice, app: str, count: int = 0) -> Json:
     }
 
 
-def spread(dice: Dice) -> list[Json]:
+def spread(dice: Dice) -> list[JsonObject]:
     """One domain has more pods than the others, which are cordoned or lack the label."""
     nodes = [
         node("n0", zone="z0"),
@@ -298,7 +299,7 @@ def spread(dice: Dice) -> list[Json]:
     ]
 
 
-def ports(dice: Dice) -> list[Json]:
+def ports(dice: Dice) -> list[JsonObject]:
     names = _names(dice)
     port = {"containerPort": 80, "hostPort": 8080}
     running = [
@@ -313,7 +314,9 @@ def ports(dice: Dice) -> list[Json]:
     return [*map(node, names), *running, waiting]
 
 
-def storage_class(name: str, mode: str, zones: list[str] | None = None, made: bool = True) -> Json:
+def storage_class(
+    name: str, mode: str, zones: list[str] | None = None, made: bool = True
+) -> JsonObject:
     expressions = [{"key": ZONE, "values": zones}]
     return {
         "apiVersion": "storage.k8s.io/v1",
@@ -325,7 +328,7 @@ def storage_class(name: str, mode: str, zones: list[str] | None = None, made: bo
     }
 
 
-def claim(name: str, class_name: str, *, size: str = "10Gi", volume: str = "") -> Json:
+def claim(name: str, class_name: str, *, size: str = "10Gi", volume: str = "") -> JsonObject:
     annotations = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}} if volume else {}
     return {
         "apiVersion": "v1",
@@ -343,9 +346,9 @@ def claim(name: str, class_name: str, *, size: str = "10Gi", volume: str = "") -
 
 def volume(
     name: str, class_name: str, zone: str, *, size: str, of: str = "", csi: bool = True
-) -> Json:
+) -> JsonObject:
     match = {"key": ZONE, "operator": "In", "values": [zone]}
-    source: Json = (
+    source: JsonObject = (
         {"csi": {"driver": DRIVER, "volumeHandle": name}} if csi else {"hostPath": {"path": "/d"}}
     )
     reference = {"claimRef": {"namespace": "default", "name": of}} if of else {}
@@ -364,13 +367,13 @@ def volume(
     }
 
 
-def mount(*claims: str) -> Json:
+def mount(*claims: str) -> JsonObject:
     return {
         "volumes": [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
     }
 
 
-def bound_volume(dice: Dice) -> list[Json]:
+def bound_volume(dice: Dice) -> list[JsonObject]:
     """The volume is in a zone where no node is, or where nodes are cordoned."""
     nodes = [node(name, zone="z1") for name in _names(dice)]
     if dice.between(0, 1):
@@ -385,7 +388,7 @@ def bound_volume(dice: Dice) -> list[Json]:
     ]
 
 
-def unbound_claim(dice: Dice) -> list[Json]:
+def unbound_claim(dice: Dice) -> list[JsonObject]:
     """No volume can be made or found where nodes are."""
     nodes = [node(name, zone="z1") for name in _names(dice)]
     fast = storage_class("fast", "WaitForFirstConsumer")
@@ -405,9 +408,9 @@ def unbound_claim(dice: Dice) -> list[Json]:
             return [*nodes, slow, fast, claim("data", "slow"), pod(POD, **mount("data"))]
 
 
-def volume_limits(dice: Dice) -> list[Json]:
+def volume_limits(dice: Dice) -> list[JsonObject]:
     """The driver attaches no more volumes to any node."""
-    documents: list[Json] = [storage_class("slow", "Immediate")]
+    documents: list[JsonObject] = [storage_class("slow", "Immediate")]
     for name in _names(dice):
         documents += [node(name, zone="z1"), csi_node(name, 1)]
         documents += [
@@ -424,7 +427,7 @@ def volume_limits(dice: Dice) -> list[Json]:
     return [*documents, pod(POD, **mount(*(f"data{number}" for number in range(count))))]
 
 
-def csi_node(name: str, limit: int) -> Json:
+def csi_node(name: str, limit: int) -> JsonObject:
     driver = {"name": DRIVER, "nodeID": name, "topologyKeys": [ZONE]}
     return {
         "apiVersion": "storage.k8s.io/v1",
@@ -434,10 +437,10 @@ def csi_node(name: str, limit: int) -> Json:
     }
 
 
-def devices(dice: Dice) -> list[Json]:
+def devices(dice: Dice) -> list[JsonObject]:
     """More devices than any node has, or devices that no node has."""
     names = _names(dice)
-    request: Json = {"deviceClassName": "gpu", "count": dice.between(3, 5)}
+    request: JsonObject = {"deviceClassName": "gpu", "count": dice.between(3, 5)}
     if dice.between(0, 1):
         request["count"] = 1
         wrong = 'device.attributes["gpu.example.com"].model == "z9"'
@@ -470,7 +473,7 @@ def devices(dice: Dice) -> list[Json]:
     ]
 
 
-def device_class() -> Json:
+def device_class() -> JsonObject:
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "DeviceClass",
@@ -479,7 +482,7 @@ def device_class() -> Json:
     }
 
 
-def resource_slice(name: str, models: Sequence[str]) -> Json:
+def resource_slice(name: str, models: Sequence[str]) -> JsonObject:
     """The devices of a node, by their models."""
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -497,14 +500,14 @@ def resource_slice(name: str, models: Sequence[str]) -> Json:
     }
 
 
-def gates(dice: Dice) -> list[Json]:
+def gates(dice: Dice) -> list[JsonObject]:
     """Held back; without the gates it fits, or is too large as well."""
     wanted = {"cpu": dice.choice(("1", "9"))}
     names = [{"name": f"example.com/gate-{number}"} for number in range(dice.between(1, 2))]
     return [node("n0"), pod(POD, requests=wanted, schedulingGates=names)]
 
 
-def provisioned(dice: Dice) -> list[Json]:
+def provisioned(dice: Dice) -> list[JsonObject]:
     """The volume was made where no node is; it and the binding are not in the manifests."""
     return [
         *(node(name, zone="z1") for name in _names(dice)),
@@ -515,7 +518,7 @@ def provisioned(dice: Dice) -> list[Json]:
     ]
 
 
-def mixed(dice: Dice) -> list[Json]:
+def mixed(dice: Dice) -> list[JsonObject]:
     """Two reasons at once, so that often no single change helps."""
     some = dice.choice((taints, cordoned, selector))(dice)
     *nodes, waiting = some
@@ -524,7 +527,7 @@ def mixed(dice: Dice) -> list[Json]:
     return [*nodes, waiting]
 
 
-FAMILIES: dict[str, Callable[[Dice], list[Json]]] = {
+FAMILIES: dict[str, Callable[[Dice], list[JsonObject]]] = {
     family.__name__: family
     for family in (
         requests,

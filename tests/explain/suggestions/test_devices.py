@@ -17,6 +17,7 @@ from tests.explain.suggestions.trials import (
 )
 
 from kubestow.api.device import CelDeviceSelector, DeviceSelector, ResourceClaim
+from kubestow.api.meta import JsonObject
 from kubestow.arrays import ALL_ROWS, IntpArray, Rows
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.suggestions import devices
@@ -24,13 +25,12 @@ from kubestow.explain.suggestions.apply import applied
 from kubestow.explain.suggestions.search import find_remedies
 from kubestow.explain.suggestions.stuck_pod import PreparedPod, StuckPod
 
-Json = dict[str, Any]
 # What is changed: claim, request, and a selector or "count".
 Subject = tuple[str, str, str]
 MODELS = ("a1", "b2", "c3")
 
 
-def request(name: str, count: int, *models: str) -> Json:
+def request(name: str, count: int, *models: str) -> JsonObject:
     return {
         "name": name,
         "exactly": {
@@ -45,7 +45,7 @@ def expression(model: str) -> str:
     return f'device.attributes["gpu.example.com"].model == "{model}"'
 
 
-def claim(name: str, *requests: Json) -> Json:
+def claim(name: str, *requests: JsonObject) -> JsonObject:
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
@@ -54,7 +54,7 @@ def claim(name: str, *requests: Json) -> Json:
     }
 
 
-def cluster_with(nodes: Mapping[str, Sequence[str]], *claims: Json) -> list[Json]:
+def cluster_with(nodes: Mapping[str, Sequence[str]], *claims: JsonObject) -> list[JsonObject]:
     """Nodes with devices of these models, and a pod with these claims."""
     names = [each["metadata"]["name"] for each in claims]
     uses = [{"name": name} for name in names]
@@ -71,13 +71,13 @@ def cluster_with(nodes: Mapping[str, Sequence[str]], *claims: Json) -> list[Json
     ]
 
 
-def some_claims(dice: Dice) -> list[Json]:
+def some_claims(dice: Dice) -> list[JsonObject]:
     nodes = {
         f"n{number}": [dice.choice(MODELS) for _ in range(dice.between(1, 4))]
         for number in range(dice.between(1, 3))
     }
 
-    def some(name: str) -> Json:
+    def some(name: str) -> JsonObject:
         models = [dice.choice((*MODELS, "z9")) for _ in range(dice.between(0, 2))]
         return request(name, dice.between(1, 5), *dict.fromkeys(models))
 
@@ -230,7 +230,7 @@ def test_pairs_are_those_that_trying_all_finds() -> None:
         ),
     ],
 )
-def test_with_a_pair_a_simulation_places_the_pod(claims: list[Json], kind: str) -> None:
+def test_with_a_pair_a_simulation_places_the_pod(claims: list[JsonObject], kind: str) -> None:
     documents = documents_of(cluster_with({"n0": ["a1"], "n1": ["a1", "a1"]}, *claims))
     (found,) = suggestions_for(documents)
     assert found.kind == kind
@@ -284,7 +284,7 @@ ZS = [f"z{number}" for number in range(30)]
     ],
 )
 def test_the_search_for_pairs_looks_at_a_limited_number_of_nodes(
-    monkeypatch: pytest.MonkeyPatch, requests: list[Json], on_node: list[str]
+    monkeypatch: pytest.MonkeyPatch, requests: list[JsonObject], on_node: list[str]
 ) -> None:
     nodes = {f"n{number}": on_node for number in range(300)}
     cluster = cluster_of(documents_of(cluster_with(nodes, claim("x", *requests))))

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from kubestow.api.files import Document, load_documents
+from kubestow.api.meta import JsonObject
 from kubestow.clock import SystemClock
 from kubestow.config.decoding import decode_config
 from kubestow.config.scheduler import SchedulerConfig
@@ -21,7 +22,6 @@ from kubestow.engine.decision import Decision
 from kubestow.engine.scheduler import Scheduler
 from kubestow.simulator.conformance import Recording, Report, load_recording
 from kubestow.simulator.conformance.compare import compare_attempt, compare_world
-from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.replay import SAMPLING
 from kubestow.simulator.conformance.sampled import compare_sampled_attempt
 from kubestow.simulator.manifests import select_manifests
@@ -43,7 +43,7 @@ def sampled(path: Path) -> Recording:
     return msgspec.structs.replace(recording, scenarios=recording.scenarios[STEP // 2 :: STEP])
 
 
-def config_of(scenario: Json) -> SchedulerConfig:
+def config_of(scenario: JsonObject) -> SchedulerConfig:
     percentage = scenario.get("scheduler", {}).get("percentageOfNodesToScore", 100)
     profile = {"schedulerName": "default-scheduler", **scenario.get("config", {})}
     document = {
@@ -55,7 +55,7 @@ def config_of(scenario: Json) -> SchedulerConfig:
     return decode_config(msgspec.json.encode(document))
 
 
-def documents_of(scenario: Json, file: Path, *, is_alone: bool = False) -> list[Document]:
+def documents_of(scenario: JsonObject, file: Path, *, is_alone: bool = False) -> list[Document]:
     """The objects of a scenario, by way of a file; alone: without the pods that are tried later.
 
     Pods that are tried although they name their node are left out: in a cluster they have it.
@@ -70,11 +70,11 @@ def documents_of(scenario: Json, file: Path, *, is_alone: bool = False) -> list[
     return select_manifests(load_documents([str(file)])).documents
 
 
-def key_of(pod: Json) -> str:
+def key_of(pod: JsonObject) -> str:
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
-def names_its_node(scenario: Json) -> bool:
+def names_its_node(scenario: JsonObject) -> bool:
     """Whether the first pod that is tried has a node by its spec."""
     first = scenario["expected"][0]["pod"]
     pods = {key_of(pod): pod for pod in scenario["incoming"]}
@@ -93,7 +93,7 @@ def as_world(scheduler: Scheduler) -> Any:
     )
 
 
-def compare(scenario: Json, report: Report, world: Any, decision: Decision) -> None:
+def compare(scenario: JsonObject, report: Report, world: Any, decision: Decision) -> None:
     expected = scenario["expected"][0]
     comparer = report.comparer(scenario["family"], scenario["name"], expected["pod"])
     comparer.count_pod()
@@ -110,7 +110,7 @@ def count_of(report: Report, recording: Recording) -> int:
 # --- explained ---
 
 
-def compare_still(scenario: Json, report: Report, file: Path) -> None:
+def compare_still(scenario: JsonObject, report: Report, file: Path) -> None:
     cluster = still_cluster(documents_of(scenario, file), config_of(scenario), SystemClock())
     world, expected = as_world(cluster.scheduler), scenario["expected"][0]
     compare_world(report.comparer(scenario["family"], scenario["name"]), scenario, world)
@@ -136,7 +136,7 @@ def test_a_dump_is_explained_as_it_stands(path: Path, tmp_path: Path) -> None:
 # --- simulated ---
 
 
-def is_popped_first(scenario: Json) -> bool:
+def is_popped_first(scenario: JsonObject) -> bool:
     """Whether a queue without the other pods pops the first one, in the same state."""
     return (
         not names_its_node(scenario)
@@ -145,7 +145,7 @@ def is_popped_first(scenario: Json) -> bool:
     )
 
 
-def compare_simulated(scenario: Json, report: Report, file: Path) -> None:
+def compare_simulated(scenario: JsonObject, report: Report, file: Path) -> None:
     documents = documents_of(scenario, file, is_alone=True)
     simulations: list[Simulation] = []
     is_first = True

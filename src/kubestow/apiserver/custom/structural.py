@@ -1,13 +1,11 @@
 """The schema in a definition: which fields its objects keep, and which are filled in."""
 
-from typing import Any, Final
+from typing import Final
 
-from kubestow.api.meta import JsonObject
+from kubestow.api.meta import Json, JsonObject
 from kubestow.apiserver.schema.builtin import object_meta
 from kubestow.apiserver.schema.types import Schema, Shape
 from kubestow.cluster.documents import as_list, as_object, is_list, is_object
-
-Json = Any  # any JSON value
 
 _SHAPES: Final = {
     "object": Shape.OBJECT,

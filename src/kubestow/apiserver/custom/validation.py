@@ -7,13 +7,12 @@ Works on the schema as it was written (`openAPIV3Schema`). Rules in CEL
 import json
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from kubestow.api.meta import JsonObject
+from kubestow.api.meta import Json, JsonObject
 from kubestow.cluster.documents import as_list, as_object, is_list, is_object
 from kubestow.linear_regex import compiled
 
-Json = Any  # any JSON value
 Errors = Iterator[str]
 
 ERRORS_MAX: Final = 100  # reported for one object

@@ -3,16 +3,14 @@
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
-from kubestow.api.meta import JsonObject
+from kubestow.api.meta import Json, JsonObject
 from kubestow.apiserver.http.ages import age
 from kubestow.apiserver.http.cells import AGE, NAME
 from kubestow.apiserver.http.table import Cell, CellOf, Column, TableColumns
 from kubestow.apiserver.served import PrinterColumn
 from kubestow.cluster.documents import as_list, as_object, is_list, is_object
-
-Json = Any  # any JSON value
 
 _STEP: Final = re.compile(
     r"""\.(?P<name>(?:\\.|[^.\[\\])+)

@@ -11,11 +11,11 @@ import base64
 import struct
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import msgspec
 
-from kubestow.api.meta import JsonObject
+from kubestow.api.meta import Json, JsonObject
 from kubestow.apiserver.refusals import bad_request
 from kubestow.apiserver.schema.builtin import delete_options, schema_of
 from kubestow.apiserver.schema.types import ANYTHING, Schema, Shape, WireField
@@ -30,7 +30,6 @@ _FIXED_32: Final = 5
 _SIGN: Final = 1 << 63
 
 # Any: a JSON value of any type.
-Json = Any
 
 
 def decode_protobuf(body: bytes) -> JsonObject:

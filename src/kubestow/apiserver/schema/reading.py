@@ -10,10 +10,10 @@ import base64
 import binascii
 import re
 from datetime import datetime
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from kubestow.api.duration import parse_duration
-from kubestow.api.meta import JsonObject
+from kubestow.api.meta import Json, JsonObject
 from kubestow.api.quantity import FORMAT_ERROR, parse_quantity
 from kubestow.apiserver.schema.types import INTEGER_BITS, Schema, Shape
 from kubestow.cluster.documents import is_list, is_object
@@ -23,7 +23,6 @@ UNKNOWN_MAX: Final = 100  # unknown fields that are listed, as by a server
 _TIME_LAYOUT: Final = "2006-01-02T15:04:05Z07:00"
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
-Json = Any  # any JSON value
 # Names of fields, numbers of elements, and keys of maps as one-element tuples.
 Step = str | int | tuple[str]
 Path = tuple[Step, ...]

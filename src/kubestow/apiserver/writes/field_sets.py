@@ -11,14 +11,13 @@ Not here: conflicts between managers (`server_side_apply`).
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from kubestow.api.meta import JsonObject
+from kubestow.api.meta import Json, JsonObject
 from kubestow.apiserver.schema.types import ANYTHING, Schema, Shape
 from kubestow.cluster.documents import as_list, as_object, is_list, is_object
 
 # Any: a JSON value of any type.
-Json = Any
 # Nested objects whose leaves are empty.
 FieldSet = JsonObject
 Path = tuple[str, ...]

@@ -7,9 +7,9 @@ Invariant: neither the document nor the patch is modified.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
-from kubestow.api.meta import JsonObject
+from kubestow.api.meta import Json, JsonObject
 from kubestow.apiserver.refusals import bad_request
 from kubestow.cluster.documents import as_object, is_list, is_object
 from kubestow.errors import InvalidError
@@ -19,7 +19,6 @@ CONTENT_TYPE: Final = "application/json-patch+json"
 OPERATIONS_MAX: Final = 10_000
 
 # Any: a JSON value of any type.
-Json = Any
 
 
 def json_patch(document: JsonObject, operations: object) -> JsonObject:

@@ -10,10 +10,10 @@ A new object is `add` with the empty path, a deleted one is `remove` with the em
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from kubestow.api.decode import to_document
-from kubestow.api.meta import ApiObject, JsonObject
+from kubestow.api.meta import ApiObject, Json, JsonObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.storage import PersistentVolumeClaim
@@ -27,7 +27,6 @@ _FILLED: Final[dict[type[ApiObject], frozenset[str]]] = {
 }
 
 # Any: a JSON value of any type.
-Json = Any
 
 
 def patch_of(old: ApiObject | None, new: ApiObject | None) -> list[JsonObject]:

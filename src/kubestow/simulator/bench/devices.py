@@ -83,7 +83,7 @@ def device_slice(node_name: str) -> ResourceSlice:
     )
 
 
-def _device(index: int) -> t.Json:
+def _device(index: int) -> t.JsonObject:
     return {
         "name": f"instance-{index}",
         "attributes": {

@@ -11,13 +11,11 @@ from typing import Any, Final
 import msgspec
 
 from kubestow.api.decode import convert
-from kubestow.api.meta import ObjectMeta
+from kubestow.api.meta import JsonObject, ObjectMeta
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.workload import Service
 from kubestow.simulator.bench.templates import HOSTNAME, ZONE, placed
-
-Json = dict[str, Any]
 
 SHAPE_COUNT: Final = 200
 PODS_PER_NODE: Final = 110
@@ -269,7 +267,7 @@ def _node(number: int, draw: NodeDraw) -> Node:
         "memory": f"{draw.memory_gi}Gi",
         "pods": str(PODS_PER_NODE),
     }
-    spec: Json = {"unschedulable": draw.is_unschedulable}
+    spec: JsonObject = {"unschedulable": draw.is_unschedulable}
     if draw.taint:
         pair, _, effect = draw.taint.partition(":")
         key, _, value = pair.partition("=")
@@ -303,11 +301,11 @@ def _node(number: int, draw: NodeDraw) -> Node:
 
 
 def _pod(shape: ShapeDraw) -> Pod:
-    port: Json = {"containerPort": 80}
+    port: JsonObject = {"containerPort": 80}
     if shape.has_host_port:
         port = {"containerPort": 10000 + shape.number, "hostPort": 10000 + shape.number}
     requests = {"cpu": f"{shape.cpu_milli}m", "memory": f"{shape.memory_mi}Mi"}
-    spec: Json = {
+    spec: JsonObject = {
         "containers": [
             {
                 "name": "main",
@@ -338,7 +336,7 @@ def _pod(shape: ShapeDraw) -> Pod:
     )
 
 
-def _tolerations(shape: ShapeDraw) -> list[Json]:
+def _tolerations(shape: ShapeDraw) -> list[JsonObject]:
     match shape.toleration:
         case "team":
             return [
@@ -357,10 +355,10 @@ def _tolerations(shape: ShapeDraw) -> list[Json]:
             return []
 
 
-def _spread(shape: ShapeDraw) -> list[Json]:
+def _spread(shape: ShapeDraw) -> list[JsonObject]:
     selector = {"matchLabels": {"app": f"app-{shape.number}"}}
 
-    def constraint(key: str, skew: int, when: str) -> Json:
+    def constraint(key: str, skew: int, when: str) -> JsonObject:
         return {
             "topologyKey": key,
             "maxSkew": skew,
@@ -382,9 +380,9 @@ def _spread(shape: ShapeDraw) -> list[Json]:
             return []
 
 
-def _affinity(shape: ShapeDraw) -> Json:
-    affinity: Json = {}
-    node_affinity: Json = {}
+def _affinity(shape: ShapeDraw) -> JsonObject:
+    affinity: JsonObject = {}
+    node_affinity: JsonObject = {}
     if shape.node_affinity:
         pools = [shape.pool]
         if shape.node_affinity == "in":
@@ -407,14 +405,14 @@ def _affinity(shape: ShapeDraw) -> Json:
     return affinity | _pod_affinity(shape)
 
 
-def _pod_affinity(shape: ShapeDraw) -> Json:
+def _pod_affinity(shape: ShapeDraw) -> JsonObject:
     own = {"matchLabels": {"app": f"app-{shape.number}"}}
     tier = {"matchLabels": {"tier": f"tier-{shape.affinity_tier}"}}
     required, preferred = (
         f"{rule}DuringSchedulingIgnoredDuringExecution" for rule in ("required", "preferred")
     )
 
-    def weighted(selector: Json, key: str) -> list[Json]:
+    def weighted(selector: JsonObject, key: str) -> list[JsonObject]:
         term = {"labelSelector": selector, "topologyKey": key}
         return [{"weight": shape.affinity_weight, "podAffinityTerm": term}]
 

@@ -5,13 +5,11 @@ from typing import Any, Final
 import msgspec
 
 from kubestow.api.decode import convert
-from kubestow.api.meta import ObjectMeta
+from kubestow.api.meta import JsonObject, ObjectMeta
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, assign
 from kubestow.api.topology import HOSTNAME_LABEL as HOSTNAME
 from kubestow.api.topology import ZONE_LABEL as ZONE
-
-Json = dict[str, Any]
 
 # The API server adds these to every pod.
 _TOLERATIONS: Final = [
@@ -29,9 +27,9 @@ _STD: Final = {"cpu": "100m", "memory": "500Mi"}
 def node(
     name: str,
     *,
-    labels: Json | None = None,
-    capacity: Json | None = None,
-    taints: list[Json] | None = None,
+    labels: JsonObject | None = None,
+    capacity: JsonObject | None = None,
+    taints: list[JsonObject] | None = None,
 ) -> Node:
     amounts = {"cpu": "4", "memory": "32Gi", "pods": "110", **(capacity or {})}
     return convert(
@@ -51,10 +49,10 @@ class Template:
 
     def __init__(
         self,
-        requests: Json | None = None,
+        requests: JsonObject | None = None,
         *,
-        labels: Json | None = None,
-        spec: Json | None = None,
+        labels: JsonObject | None = None,
+        spec: JsonObject | None = None,
     ) -> None:
         container = {
             "name": "pause",
@@ -96,8 +94,10 @@ def placed(pod: Pod, node_name: str) -> Pod:
     return msgspec.structs.replace(assign(pod, node_name), status=running)
 
 
-def _pod_affinity(kind: str, rule: str, color: str, key: str, *, by_selector: bool = False) -> Json:
-    term: Json = {"labelSelector": {"matchLabels": {"color": color}}, "topologyKey": key}
+def _pod_affinity(
+    kind: str, rule: str, color: str, key: str, *, by_selector: bool = False
+) -> JsonObject:
+    term: JsonObject = {"labelSelector": {"matchLabels": {"color": color}}, "topologyKey": key}
     if by_selector:
         term["namespaceSelector"] = {"matchLabels": {"team": "devops"}}
     else:
@@ -106,11 +106,11 @@ def _pod_affinity(kind: str, rule: str, color: str, key: str, *, by_selector: bo
     return {"affinity": {kind: {f"{rule}DuringSchedulingIgnoredDuringExecution": [entry]}}}
 
 
-def _colored(color: str, spec: Json) -> Template:
+def _colored(color: str, spec: JsonObject) -> Template:
     return Template(_STD, labels={"color": color}, spec=spec)
 
 
-def _spread(when: str) -> Json:
+def _spread(when: str) -> JsonObject:
     constraint = {
         "maxSkew": 5,
         "topologyKey": ZONE,
@@ -120,7 +120,7 @@ def _spread(when: str) -> Json:
     return {"topologySpreadConstraints": [constraint]}
 
 
-def _node_affinity(**term: Any) -> Json:
+def _node_affinity(**term: Any) -> JsonObject:
     required = {"nodeSelectorTerms": [term]}
     return {
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}

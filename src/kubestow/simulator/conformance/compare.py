@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from kubestow.api.meta import object_ref
+from kubestow.api.meta import JsonObject, object_ref
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.resources import Resources
 from kubestow.engine.decision import Decision
@@ -29,7 +29,6 @@ from kubestow.index.nodes import SimulatedNode, nodes_of
 from kubestow.plugins.default_preemption import DefaultPreemption
 from kubestow.plugins.default_preemption.executor import Preemptor
 from kubestow.plugins.volume_binding import VolumeBinding
-from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.report import Comparer
 from kubestow.simulator.conformance.world import World
 from kubestow.simulator.recorded_parts import (
@@ -49,7 +48,7 @@ SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 # --- the cluster before the first pod ---
 
 
-def compare_world(comparer: Comparer, scenario: Json, world: World) -> None:
+def compare_world(comparer: Comparer, scenario: JsonObject, world: World) -> None:
     comparer.equal(CLUSTER, "node order", scenario["nodeOrder"], world.snapshot.names)
     profiles = {"default-scheduler": scenario["profile"], **scenario.get("profiles", {})}
     for name, recorded in profiles.items():
@@ -66,7 +65,7 @@ def compare_world(comparer: Comparer, scenario: Json, world: World) -> None:
             comparer.equal(CLUSTER, f"node {name} {field}", expected or value.__class__(), value)
 
 
-def _compare_profile(comparer: Comparer, recorded: Json, profile: Profile) -> None:
+def _compare_profile(comparer: Comparer, recorded: JsonObject, profile: Profile) -> None:
     lists: dict[str, Sequence[object]] = {
         "preFilter": profile.pre_filter,
         "filter": profile.filter,
@@ -80,8 +79,8 @@ def _compare_profile(comparer: Comparer, recorded: Json, profile: Profile) -> No
     comparer.equal(CLUSTER, "profile weights", recorded.get("weights") or {}, profile.weights)
 
 
-def _requested(requested: Resources, non_zero_cpu: int, non_zero_memory: int) -> Json:
-    result: Json = {
+def _requested(requested: Resources, non_zero_cpu: int, non_zero_memory: int) -> JsonObject:
+    result: JsonObject = {
         "milliCPU": requested.milli_cpu,
         "memory": requested.memory,
         "ephemeralStorage": requested.ephemeral_storage,
@@ -93,8 +92,8 @@ def _requested(requested: Resources, non_zero_cpu: int, non_zero_memory: int) ->
     return result
 
 
-def _allocatable(allocatable: Resources) -> Json:
-    result: Json = {
+def _allocatable(allocatable: Resources) -> JsonObject:
+    result: JsonObject = {
         "milliCPU": allocatable.milli_cpu,
         "memory": allocatable.memory,
         "ephemeralStorage": allocatable.ephemeral_storage,
@@ -108,7 +107,9 @@ def _allocatable(allocatable: Resources) -> Json:
 # --- one attempt ---
 
 
-def compare_attempt(comparer: Comparer, expected: Json, world: World, decision: Decision) -> None:
+def compare_attempt(
+    comparer: Comparer, expected: JsonObject, world: World, decision: Decision
+) -> None:
     pod, profile = decision.pod, world.profile_of(decision.pod)
     accounted = pod.accounted
     comparer.equal(
@@ -130,7 +131,7 @@ def compare_attempt(comparer: Comparer, expected: Json, world: World, decision: 
         compare_preemption(comparer, expected["postFilter"], world, decision)
 
 
-def compare_nominations(comparer: Comparer, expected: Json, world: World) -> None:
+def compare_nominations(comparer: Comparer, expected: JsonObject, world: World) -> None:
     got = {
         name: [pod.key for pod in world.nominator.nominated_pods_for_node(name)]
         for name in world.nominator.nominated_nodes()
@@ -139,7 +140,7 @@ def compare_nominations(comparer: Comparer, expected: Json, world: World) -> Non
     comparer.equal(CLUSTER, "nominated pods", expected.get("nominatedPods", {}), got)
 
 
-def _compare_pre_filter(comparer: Comparer, recorded: Json, decision: Decision) -> None:
+def _compare_pre_filter(comparer: Comparer, recorded: JsonObject, decision: Decision) -> None:
     outcome = decision.pre_filter
     got = as_json(outcome.status)
     if outcome.node_names is not None:
@@ -157,7 +158,7 @@ def _compare_pre_filter(comparer: Comparer, recorded: Json, decision: Decision) 
 
 
 def _compare_node_verdicts(
-    comparer: Comparer, expected: Json, world: World, decision: Decision
+    comparer: Comparer, expected: JsonObject, world: World, decision: Decision
 ) -> None:
     """Every node's verdict by all filters together, with nominated pods."""
     status = decision.pre_filter.status
@@ -213,7 +214,7 @@ def all_verdicts(world: World, decision: Decision) -> dict[str, Status | None]:
 
 
 def _compare_plugin_alone(
-    comparer: Comparer, name: str, recorded: Json, world: World, pod: PodInfo
+    comparer: Comparer, name: str, recorded: JsonObject, world: World, pod: PodInfo
 ) -> None:
     """One filter plugin by itself: its PreFilter, then its Filter on every node."""
     plugin = world.profile_of(pod).plugins.get(name)
@@ -237,7 +238,7 @@ def _compare_plugin_alone(
 
 def _run_pre_filter_alone(
     plugin: PreFilterPlugin, state: CycleState, world: World, pod: PodInfo
-) -> Json:
+) -> JsonObject:
     try:
         answer = plugin.pre_filter(state, pod, nodes_of(world.snapshot))
     except Exception as error:
@@ -249,7 +250,7 @@ def _run_pre_filter_alone(
 
 def _filter_alone(
     plugin: FilterPlugin, state: CycleState, world: World, pod: PodInfo
-) -> dict[str, Json]:
+) -> dict[str, JsonObject]:
     names = world.snapshot.names
     try:
         codes = plugin.filter(state, pod, nodes_of(world.snapshot))
@@ -264,7 +265,7 @@ def _filter_alone(
 
 
 def _compare_scores(
-    comparer: Comparer, recorded: Json, world: World, profile: Profile, pod: PodInfo
+    comparer: Comparer, recorded: JsonObject, world: World, profile: Profile, pod: PodInfo
 ) -> None:
     """Scores of the nodes that are feasible in the recording, even if they are not for us."""
     rows = [world.snapshot.row_of(name) for name in recorded.get("nodes", ())]
@@ -284,7 +285,7 @@ def _compare_scores(
     comparer.equal(SCORES, "total", recorded.get("total"), scores.total.tolist())
 
 
-def _compare_plugin_scores(comparer: Comparer, recorded: Json, scores: Scores) -> None:
+def _compare_plugin_scores(comparer: Comparer, recorded: JsonObject, scores: Scores) -> None:
     got = {
         part.plugin: {
             "raw": part.raw.tolist(),
@@ -298,7 +299,7 @@ def _compare_plugin_scores(comparer: Comparer, recorded: Json, scores: Scores) -
             comparer.equal(SCORES, f"{name} {kind}", values, got.get(name, {}).get(kind))
 
 
-def compare_choice(comparer: Comparer, expected: Json, decision: Decision) -> None:
+def compare_choice(comparer: Comparer, expected: JsonObject, decision: Decision) -> None:
     result = expected.get("result")
     if result is None:
         comparer.equal(CHOICES, "node", None, decision.node_name or None)
@@ -324,7 +325,7 @@ def compare_choice(comparer: Comparer, expected: Json, decision: Decision) -> No
         comparer.equal(CHOICES, "topNodes", sorted(result["topNodes"]), names)
 
 
-def compare_failure(comparer: Comparer, expected: Json, decision: Decision) -> None:
+def compare_failure(comparer: Comparer, expected: JsonObject, decision: Decision) -> None:
     """Texts and PostFilter of a pod that was not placed."""
     comparer.equal(MESSAGES, "message", expected.get("message"), decision.message or None)
     if "error" in expected:
@@ -343,7 +344,7 @@ def compare_failure(comparer: Comparer, expected: Json, decision: Decision) -> N
 
 
 def compare_preemption(
-    comparer: Comparer, recorded: Json, world: World, decision: Decision
+    comparer: Comparer, recorded: JsonObject, world: World, decision: Decision
 ) -> None:
     """The candidates of preemption, their victims, and the status of the other nodes."""
     plugin = world.profile_of(decision.pod).plugins.get(DefaultPreemption.name)
@@ -355,7 +356,7 @@ def compare_preemption(
     names = world.snapshot.names
     found = dry_run.candidates_by_row()
     candidates = [found[position] for position in range(len(found))]
-    got: list[Json] = [
+    got: list[JsonObject] = [
         {
             "node": names[candidate.row],
             "victims": [victim.key for victim in candidate.victims],
@@ -384,7 +385,11 @@ def compare_preemption(
 
 
 def compare_reserve(
-    comparer: Comparer, expected: Json, world: World, decision: Decision, status: Status | None
+    comparer: Comparer,
+    expected: JsonObject,
+    world: World,
+    decision: Decision,
+    status: Status | None,
 ) -> None:
     """The status of Reserve on the recorded node, and all assumed volumes and claims after it."""
     if "reserve" not in expected:
@@ -408,7 +413,7 @@ def compare_reserve(
     comparer.equal(RESERVE, "claims", recorded.get("pvcs", {}), claims)
 
 
-def _compare_post_filter(comparer: Comparer, recorded: Json, decision: Decision) -> None:
+def _compare_post_filter(comparer: Comparer, recorded: JsonObject, decision: Decision) -> None:
     status = decision.post_filter_status
     got = as_json(status)
     if status is not None and status.is_success:
@@ -422,11 +427,11 @@ def _compare_post_filter(comparer: Comparer, recorded: Json, decision: Decision)
     comparer.equal(POST_FILTER, "nominatedNode", recorded.get("nominatedNode"), nominated)
 
 
-def as_json(status: Status | None) -> Json:
+def as_json(status: Status | None) -> JsonObject:
     """A status in the recordings' form: empty parts are left out."""
     if status is None:
         return {"code": "Success"}
-    result: Json = {"code": status.code.label}
+    result: JsonObject = {"code": status.code.label}
     if status.plugin:
         result["plugin"] = status.plugin
     if status.all_reasons:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kubestow.api.decode import convert, to_document
 from kubestow.api.device import AllocationResult, DeviceClaim, ResourceClaim
-from kubestow.api.meta import object_ref
+from kubestow.api.meta import JsonObject, object_ref
 from kubestow.api.pod import ContainerExtendedResourceRequest
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.quantity import parse_quantity
@@ -21,7 +21,6 @@ from kubestow.plugins.dynamic_resources.binding import as_allocated
 from kubestow.plugins.dynamic_resources.extended_resources import is_in_memory, with_requests
 from kubestow.plugins.dynamic_resources.plugin import deallocatable
 from kubestow.simulator.conformance.compare import as_json
-from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.report import Comparer
 from kubestow.simulator.conformance.world import World
 from kubestow.simulator.recorded_parts import DEVICES
@@ -31,7 +30,9 @@ _GENERATED: Final = "-extended-resources-"
 FAMILY: Final = "dra"
 
 
-def compare_devices(comparer: Comparer, expected: Json, world: World, decision: Decision) -> None:
+def compare_devices(
+    comparer: Comparer, expected: JsonObject, world: World, decision: Decision
+) -> None:
     """What is known before the pod is placed: PreEnqueue, and the allocations on each node."""
     plugin = _plugin(world, decision)
     if plugin is None:
@@ -45,12 +46,14 @@ def compare_devices(comparer: Comparer, expected: Json, world: World, decision: 
         comparer.equal(DEVICES, f"allocations {node_name}", claims, got)
 
 
-def compare_given_up(comparer: Comparer, expected: Json, world: World, decision: Decision) -> None:
+def compare_given_up(
+    comparer: Comparer, expected: JsonObject, world: World, decision: Decision
+) -> None:
     """Which claims PostFilter could give up; then the recorded one is.
 
     Upstream picks one at random, so ours has to be one of those recorded.
     """
-    recorded: Json = expected.get("postFilter") or {}
+    recorded: JsonObject = expected.get("postFilter") or {}
     attempt = _attempt(decision)
     candidates: list[str] = []
     deleted: str | None = None
@@ -72,7 +75,7 @@ def compare_given_up(comparer: Comparer, expected: Json, world: World, decision:
         world.delete_claim(_find_claim(world, recorded["deletedClaim"]))
 
 
-def take_recorded_devices(expected: Json, world: World, decision: Decision) -> None:
+def take_recorded_devices(expected: JsonObject, world: World, decision: Decision) -> None:
     """Go on with the recorded allocations, whatever was chosen here."""
     attempt, known = _attempt(decision), KnownDevices.existing(world.objects)
     if "allocated" not in expected or attempt is None or known is None:
@@ -103,7 +106,7 @@ def take_recorded_devices(expected: Json, world: World, decision: Decision) -> N
             known.claims.start_allocation(as_allocated(claim, allocation))
 
 
-def compare_reserved_devices(comparer: Comparer, expected: Json, decision: Decision) -> None:
+def compare_reserved_devices(comparer: Comparer, expected: JsonObject, decision: Decision) -> None:
     """The allocations that Reserve chose for the claims of the pod."""
     attempt = _attempt(decision)
     if "result" not in expected or attempt is None:
@@ -117,7 +120,9 @@ def compare_reserved_devices(comparer: Comparer, expected: Json, decision: Decis
     comparer.equal(DEVICES, "allocated", recorded, [_comparable(entry) for entry in got])
 
 
-def bind_devices(comparer: Comparer, expected: Json, world: World, decision: Decision) -> None:
+def bind_devices(
+    comparer: Comparer, expected: JsonObject, world: World, decision: Decision
+) -> None:
     """Run PreBind where the recording did, and undo everything if it fails."""
     plugin, attempt = _plugin(world, decision), _attempt(decision)
     if plugin is None or attempt is None or "preBind" not in expected:
@@ -144,7 +149,7 @@ async def _pre_bind(
         return Status.from_error(error)
 
 
-def _compare_bound(comparer: Comparer, expected: Json, world: World) -> None:
+def _compare_bound(comparer: Comparer, expected: JsonObject, world: World) -> None:
     for recorded in expected.get("bound", ()):
         claim = _find_claim(world, recorded["claim"])
         got = None if claim is None else _written(claim)
@@ -166,8 +171,8 @@ def _find_claim(world: World, key: str) -> ResourceClaim | None:
     )
 
 
-def _written(claim: ResourceClaim) -> Json:
-    written: Json = {"claim": object_ref(claim.metadata)}
+def _written(claim: ResourceClaim) -> JsonObject:
+    written: JsonObject = {"claim": object_ref(claim.metadata)}
     if claim.metadata.finalizers:
         written["finalizers"] = list(claim.metadata.finalizers)
     if claim.status.reserved_for:
@@ -188,8 +193,8 @@ def _allocations(attempt: Attempt, node_name: str) -> dict[str, list[str]] | Non
     }
 
 
-def _reserved(attempt: Attempt, index: int, claim: ResourceClaim) -> Json:
-    entry: Json = {
+def _reserved(attempt: Attempt, index: int, claim: ResourceClaim) -> JsonObject:
+    entry: JsonObject = {
         "claim": _claim_name(attempt, claim),
         "allocation": to_document(attempt.reserved[index]),
     }
@@ -200,7 +205,7 @@ def _reserved(attempt: Attempt, index: int, claim: ResourceClaim) -> Json:
     return _without_empty(entry)
 
 
-def _without_empty(document: Json) -> Json:
+def _without_empty(document: JsonObject) -> JsonObject:
     return {key: value for key, value in document.items() if value != []}
 
 

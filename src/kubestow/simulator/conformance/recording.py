@@ -5,17 +5,16 @@ import traceback
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from kubestow.api.decode import UNREADABLE, quoted
+from kubestow.api.meta import JsonObject
 from kubestow.cluster.documents import is_list
 from kubestow.editions import NEWEST
 from kubestow.errors import DecodeError, InputError
 from kubestow.files.reading import DamagedError, read_file, unpacked
-
-Json = dict[str, Any]
 
 DECISION_KEYS: Final = ("name", "objects", "incoming", "expected")
 RUN_KEYS: Final = ("name", "objects", "initial", "steps", "expected", "final")
@@ -26,7 +25,7 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
 
     upstream: str
     family: str
-    scenarios: list[Json]
+    scenarios: list[JsonObject]
     source: str = ""  # the file
 
     @property
@@ -58,7 +57,7 @@ def load_recording(path: Path) -> Recording:
             f'recording "{path}" is cut off or damaged: {error}; fetch it again'
         ) from error
     try:
-        document = msgspec.json.decode(raw, type=Json)
+        document = msgspec.json.decode(raw, type=JsonObject)
         recording = msgspec.convert(document, Recording)
     except UNREADABLE as error:
         raise DecodeError(
@@ -82,7 +81,7 @@ def load_recording(path: Path) -> Recording:
 
 
 @contextmanager
-def blaming(recording: Recording, scenario: Json) -> Generator[None]:
+def blaming(recording: Recording, scenario: JsonObject) -> Generator[None]:
     """Report what is wrong with the shape of a scenario as a DecodeError that names the file.
 
     The values of a recording are read all over this package; their types are not declared. An error
@@ -99,7 +98,7 @@ def blaming(recording: Recording, scenario: Json) -> Generator[None]:
         raise DecodeError(f"{_place(recording, scenario)} {what}; is the file complete?") from error
 
 
-def _place(recording: Recording, scenario: Json) -> str:
+def _place(recording: Recording, scenario: JsonObject) -> str:
     return f'"{recording.source}": scenario {quoted(scenario.get("name"))}'
 
 
@@ -111,6 +110,6 @@ def _is_raised_here(error: Exception) -> bool:
     )
 
 
-def is_run(scenario: Json) -> bool:
+def is_run(scenario: JsonObject) -> bool:
     """Whether the scenario is a whole run with steps, instead of single decisions."""
     return "steps" in scenario

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import msgspec
 
-from kubestow.api.meta import Condition
+from kubestow.api.meta import Condition, JsonObject
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.clock import Clock
@@ -26,7 +26,6 @@ from kubestow.simulator.conformance.devices import (
     compare_reserved_devices,
     take_recorded_devices,
 )
-from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.report import Report
 from kubestow.simulator.conformance.sampled import compare_sampled_attempt
 from kubestow.simulator.conformance.world import World
@@ -35,7 +34,7 @@ SAMPLING = "sampling"
 
 
 def replay_scenario(
-    scenario: Json,
+    scenario: JsonObject,
     report: Report,
     *,
     clock: Clock,
@@ -70,14 +69,16 @@ def replay_scenario(
             bind_devices(comparer, expected, world, decision)
 
 
-def advance(scenario: Json, expected: Json, world: World, decision: Decision) -> Status | None:
+def advance(
+    scenario: JsonObject, expected: JsonObject, world: World, decision: Decision
+) -> Status | None:
     """Bring the cluster into the state in which the next pod was tried.
 
     Returns the status of Reserve where the pod was placed.
     """
     pod = world.incoming[expected["pod"]]
     result = expected.get("result")
-    post_filter: Json = expected.get("postFilter") or {}
+    post_filter: JsonObject = expected.get("postFilter") or {}
     if result is not None:
         return _place(world, pod, result["node"], decision)
     if post_filter.get("nominatedNode"):
@@ -95,7 +96,7 @@ def _place(world: World, pod: PodInfo, node_name: str, decision: Decision) -> St
     return run_reserve(world.profile_of(pod), decision.state, assumed, node_name)
 
 
-def _preempt(scenario: Json, world: World, pod: PodInfo, post_filter: Json) -> None:
+def _preempt(scenario: JsonObject, world: World, pod: PodInfo, post_filter: JsonObject) -> None:
     node_name = post_filter["nominatedNode"]
     for key in post_filter.get("clearedNominations", ()):
         _nominate(world, world.incoming[key], "")

@@ -1,5 +1,6 @@
 """Compares a decision on a large cluster, of which only the search and its result are recorded."""
 
+from kubestow.api.meta import JsonObject
 from kubestow.engine.decision import Decision
 from kubestow.simulator.conformance.compare import (
     as_json,
@@ -7,14 +8,13 @@ from kubestow.simulator.conformance.compare import (
     compare_failure,
     compare_nominations,
 )
-from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.report import Comparer
 from kubestow.simulator.conformance.world import World
 from kubestow.simulator.recorded_parts import CHOICES, PRE_FILTER, SCORES, VERDICTS
 
 
 def compare_sampled_attempt(
-    comparer: Comparer, expected: Json, world: World, decision: Decision
+    comparer: Comparer, expected: JsonObject, world: World, decision: Decision
 ) -> None:
     compare_nominations(comparer, expected, world)
     comparer.equal(
@@ -34,25 +34,27 @@ def compare_sampled_attempt(
     compare_failure(comparer, expected, decision)
 
 
-def _compare_pre_filter(comparer: Comparer, recorded: Json | None, decision: Decision) -> None:
+def _compare_pre_filter(
+    comparer: Comparer, recorded: JsonObject | None, decision: Decision
+) -> None:
     outcome = decision.pre_filter
     got = as_json(outcome.status)
     if outcome.node_names is not None:
         got["nodeNames"] = sorted(outcome.node_names)
         got["restrictedBy"] = sorted(outcome.restricting)
-    expected: Json = dict(recorded) if recorded is not None else {"code": "Success"}
+    expected: JsonObject = dict(recorded) if recorded is not None else {"code": "Success"}
     if "nodeNames" in expected:
         expected["nodeNames"] = sorted(expected["nodeNames"])
     comparer.equal(PRE_FILTER, "outcome", expected, got)
 
 
-def _compare_failed(comparer: Comparer, expected: Json, decision: Decision) -> None:
+def _compare_failed(comparer: Comparer, expected: JsonObject, decision: Decision) -> None:
     """Nodes that were evaluated and failed, with their status; order does not matter here."""
-    recorded: dict[int, Json] = {}
+    recorded: dict[int, JsonObject] = {}
     for group in expected.get("failed", ()):
         status = {key: group[key] for key in ("code", "plugin", "reasons") if key in group}
         recorded |= dict.fromkeys(_rows(group["nodes"]), status)
-    got: dict[int, Json] = {}
+    got: dict[int, JsonObject] = {}
     if decision.pre_filter.status is None:
         for status, rows in decision.diagnosis.rows_by_status():
             got |= dict.fromkeys(rows.tolist(), as_json(status))
@@ -61,7 +63,7 @@ def _compare_failed(comparer: Comparer, expected: Json, decision: Decision) -> N
         comparer.equal(VERDICTS, f"{plugin} row {row}", recorded.get(row), got.get(row))
 
 
-def _compare_scores(comparer: Comparer, expected: Json, decision: Decision) -> None:
+def _compare_scores(comparer: Comparer, expected: JsonObject, decision: Decision) -> None:
     scores = decision.scores
     total = scores.total.tolist() if scores is not None else None
     comparer.equal(SCORES, "total", expected.get("total"), total)

@@ -13,7 +13,7 @@ import msgspec
 
 from kubestow.api.decode import KINDS, convert, to_document
 from kubestow.api.device import ResourceClaim, ResourceClaimStatus
-from kubestow.api.meta import ApiObject
+from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, is_terminal
 from kubestow.api.pod_info import PodInfo
@@ -29,7 +29,6 @@ from kubestow.engine.deciding import DecidingHalf, NoQueue, drop_work
 from kubestow.engine.profiles import Registry
 from kubestow.framework.profile import Profile
 from kubestow.plugins.registry import REGISTRY
-from kubestow.simulator.conformance.recording import Json
 
 # Key in `objects` → store of ClusterObjects and kind; nodes and pods are handled on their own.
 _STORES: Mapping[str, tuple[str, str]] = {
@@ -58,7 +57,7 @@ class World:
 
     def __init__(
         self,
-        scenario: Json,
+        scenario: JsonObject,
         *,
         clock: Clock,
         registry: Registry = REGISTRY,
@@ -163,8 +162,8 @@ class World:
 
     # --- setting up ---
 
-    def _load(self, scenario: Json) -> None:
-        recorded: Mapping[str, list[Json]] = scenario["objects"]
+    def _load(self, scenario: JsonObject) -> None:
+        recorded: Mapping[str, list[JsonObject]] = scenario["objects"]
         if self._follows_claims:
             # PreBind writes claims and pods, so they must exist in the cluster.
             self._cluster.load([*recorded.get("resourceclaims", ()), *scenario["incoming"]])
@@ -188,11 +187,11 @@ class World:
             self.replace_incoming(pod)
             self.nominator.add(pod)
 
-    def _typed(self, kind: str, documents: Iterable[Json]) -> Iterable[ApiObject]:
+    def _typed(self, kind: str, documents: Iterable[JsonObject]) -> Iterable[ApiObject]:
         return [convert(KINDS[kind], document) for document in documents]
 
 
-def _config_of(scenario: Json) -> SchedulerConfig:
+def _config_of(scenario: JsonObject) -> SchedulerConfig:
     profiles = (scenario.get("config", {}), *scenario.get("otherProfiles", ()))
     return SchedulerConfig(
         percentage_of_nodes_to_score=scenario.get("scheduler", {}).get(

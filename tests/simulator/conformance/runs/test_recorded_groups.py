@@ -6,17 +6,15 @@ The quick tests take every sixth run.
 import copy
 import logging
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from kubestow.api.meta import JsonObject
 from kubestow.simulator.conformance import Report, load_recording
 from kubestow.simulator.conformance.runs import replay_run
 
 RECORDING = Path(__file__).parents[4] / "conformance" / "runs" / "podgroups.json.gz"
 SCENARIOS = load_recording(RECORDING).scenarios
-
-Json = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
@@ -25,14 +23,14 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL + 1, "kubestow")
 
 
-def replay(*scenarios: Json) -> Report:
+def replay(*scenarios: JsonObject) -> Report:
     report = Report()
     for scenario in scenarios:
         replay_run(scenario, report)
     return report
 
 
-def rounds_in(scenarios: list[Json]) -> int:
+def rounds_in(scenarios: list[JsonObject]) -> int:
     return sum(len(step.get("cycles", ())) for run in scenarios for step in run["expected"])
 
 

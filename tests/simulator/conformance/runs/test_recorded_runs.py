@@ -7,17 +7,15 @@ import copy
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from kubestow.api.meta import JsonObject
 from kubestow.simulator.conformance import Report, load_recording
 from kubestow.simulator.conformance.runs import replay_run
 
 RECORDING = Path(__file__).parents[4] / "conformance" / "runs" / "ordinary.json.gz"
 SCENARIOS = load_recording(RECORDING).scenarios
-
-Json = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +24,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL + 1, "kubestow")
 
 
-def replay(*scenarios: Json) -> Report:
+def replay(*scenarios: JsonObject) -> Report:
     report = Report()
     for scenario in scenarios:
         replay_run(scenario, report)
@@ -55,41 +53,41 @@ def test_all_runs_are_ours() -> None:
     assert report.counts("runs", "pods").compared == rounds_in(SCENARIOS) == 1615
 
 
-def rounds_in(scenarios: list[Json]) -> int:
+def rounds_in(scenarios: list[JsonObject]) -> int:
     return sum(len(step.get("cycles", ())) for run in scenarios for step in run["expected"])
 
 
-def swap_active(cycle: Json) -> None:
+def swap_active(cycle: JsonObject) -> None:
     cycle["state"]["active"].reverse()
 
 
-def later_backoff(cycle: Json) -> None:
+def later_backoff(cycle: JsonObject) -> None:
     backoff = cycle["state"]["backoff"]
     backoff[next(iter(backoff))] += 1
 
 
-def other_blame(cycle: Json) -> None:
+def other_blame(cycle: JsonObject) -> None:
     parked = cycle["state"]["unschedulable"]
     parked[next(iter(parked))] = ["NodeName"]
 
 
-def other_note(cycle: Json) -> None:
+def other_note(cycle: JsonObject) -> None:
     cycle["events"][0]["note"] += "?"
 
 
-def no_write(cycle: Json) -> None:
+def no_write(cycle: JsonObject) -> None:
     cycle["writes"].pop()
 
 
-def other_message(cycle: Json) -> None:
+def other_message(cycle: JsonObject) -> None:
     cycle["failures"][0]["message"] += "?"
 
 
-def popped_from_backoff(cycle: Json) -> None:
+def popped_from_backoff(cycle: JsonObject) -> None:
     cycle["from"] = "backoff"
 
 
-def other_node(cycle: Json) -> None:
+def other_node(cycle: JsonObject) -> None:
     cycle["attempts"][0]["node"] = "elsewhere"
 
 
@@ -107,7 +105,7 @@ def other_node(cycle: Json) -> None:
     ],
 )
 def test_a_change_in_any_part_is_found(
-    change: Callable[[Json], None], needs: str, part: str
+    change: Callable[[JsonObject], None], needs: str, part: str
 ) -> None:
     scenario, cycle = copy_with_round(needs)
     change(cycle)
@@ -116,7 +114,7 @@ def test_a_change_in_any_part_is_found(
     assert len({difference.pod for difference in report.differences}) == 1
 
 
-def copy_with_round(needs: str) -> tuple[Json, Json]:
+def copy_with_round(needs: str) -> tuple[JsonObject, JsonObject]:
     """A copy of the first run that has a round with that part, and the round."""
     for scenario in SCENARIOS:
         for number, step in enumerate(scenario["expected"]):
@@ -127,7 +125,7 @@ def copy_with_round(needs: str) -> tuple[Json, Json]:
     raise AssertionError(needs)
 
 
-def has_part(cycle: Json, part: str) -> bool:
+def has_part(cycle: JsonObject, part: str) -> bool:
     if part == "active":
         return len(cycle["state"].get("active", ())) > 1
     if part == "bound":

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from kubestow.api.decode import KINDS, convert, is_map
-from kubestow.api.meta import ApiObject
+from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, is_terminal
 from kubestow.api.resources import Resources
@@ -39,7 +39,6 @@ from kubestow.editions.v1_9.plugins.contract import Attempt, LegacyCluster, Verd
 from kubestow.editions.v1_9.plugins.pod import NVIDIA_GPU, PodInfoV19, is_counted
 from kubestow.editions.v1_9.plugins.reasons import FITS, reasons_of
 from kubestow.index.nodes import nodes_of
-from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.report import Comparer, Report
 from kubestow.simulator.recorded_parts import CHOICES, CLUSTER, MESSAGES, SCORES, VERDICTS
 
@@ -55,7 +54,7 @@ _KINDS: Final[Mapping[str, str]] = {
 _PRINTED_TERM: Final = re.compile(r"because of PodAffinityTerm .*?, err:")
 
 
-def replay_v1_9(scenario: Json, report: Report) -> None:
+def replay_v1_9(scenario: JsonObject, report: Report) -> None:
     """Replay one scenario and count what differs."""
     # The families have the same names as those of v1.36; the prefix distinguishes them.
     family, name = f"v1.9 {scenario['family']}", scenario["name"]
@@ -80,7 +79,7 @@ class LegacyWorld:
     `algorithm` has the rules in use, `recorded` those and all others that were recorded.
     """
 
-    def __init__(self, scenario: Json) -> None:
+    def __init__(self, scenario: JsonObject) -> None:
         self.objects = ClusterObjects()
         self.cache = Cache()
         self.snapshot = Snapshot()
@@ -93,8 +92,8 @@ class LegacyWorld:
         self.decider = DeciderV19(self.snapshot, self.cluster, self.algorithm)
         self.snapshot.refresh(self.cache)
 
-    def _load(self, scenario: Json) -> None:
-        recorded: Mapping[str, list[Json]] = scenario["objects"]
+    def _load(self, scenario: JsonObject) -> None:
+        recorded: Mapping[str, list[JsonObject]] = scenario["objects"]
         for key, kind in _KINDS.items():
             self.objects.put(*_typed(kind, recorded.get(key, ())))
         for node in _typed("Node", recorded.get("nodes", ())):
@@ -110,20 +109,20 @@ class LegacyWorld:
             self.incoming[info.key] = info
 
 
-def _typed(kind: str, documents: Iterable[Json]) -> list[ApiObject]:
+def _typed(kind: str, documents: Iterable[JsonObject]) -> list[ApiObject]:
     return [convert(KINDS[kind], document) for document in documents]
 
 
 # --- algorithms ---
 
 
-def _policy_of(config: Json) -> Policy:
+def _policy_of(config: JsonObject) -> Policy:
     if "policy" in config:
         return convert_policy(config["policy"])
     return provider_policy(config.get("provider", DEFAULT_PROVIDER))
 
 
-def _policy_of_all(scenario: Json) -> Policy:
+def _policy_of_all(scenario: JsonObject) -> Policy:
     """All recorded rules: those in use, other registered ones, and custom ones."""
     config, profile = scenario["config"], scenario["profile"]
     part, alone = _policy_of(config), convert_policy(config.get("alone", {}))
@@ -151,14 +150,14 @@ def _policy_of_all(scenario: Json) -> Policy:
     )
 
 
-def _algorithm_of(config: Json, policy: Policy) -> Algorithm:
+def _algorithm_of(config: JsonObject, policy: Policy) -> Algorithm:
     return build_algorithm(policy, environment=config.get("env", {}))
 
 
 # --- the cluster before the first pod ---
 
 
-def _compare_world(comparer: Comparer, scenario: Json, world: LegacyWorld) -> None:
+def _compare_world(comparer: Comparer, scenario: JsonObject, world: LegacyWorld) -> None:
     profile, algorithm = scenario["profile"], world.algorithm
     names = [predicate.name for predicate in algorithm.predicates]
     comparer.equal(CLUSTER, "predicates", sorted(profile["predicates"]), names)
@@ -174,7 +173,7 @@ def _compare_world(comparer: Comparer, scenario: Json, world: LegacyWorld) -> No
         comparer.equal(CLUSTER, f"nodeInfo {name}", recorded, _node_info(world.cache.node(name)))
 
 
-def _node_info(info: NodeInfo) -> Json:
+def _node_info(info: NodeInfo) -> JsonObject:
     return {
         "allocatable": _resources(info.allocatable) | {"pods": info.allocatable.allowed_pods},
         "pods": [pod.key for pod in info.pods],
@@ -184,8 +183,8 @@ def _node_info(info: NodeInfo) -> Json:
     }
 
 
-def _resources(resources: Resources) -> Json:
-    amounts: Json = {
+def _resources(resources: Resources) -> JsonObject:
+    amounts: JsonObject = {
         "milliCPU": resources.milli_cpu,
         "memory": resources.memory,
         "ephemeralStorage": resources.ephemeral_storage,
@@ -203,7 +202,7 @@ def _resources(resources: Resources) -> Json:
 
 
 def _compare_attempt(
-    comparer: Comparer, expected: Json, world: LegacyWorld, decision: DecisionV19
+    comparer: Comparer, expected: JsonObject, world: LegacyWorld, decision: DecisionV19
 ) -> None:
     attempt = Attempt(decision.pod, world.cluster)
     _compare_requests(comparer, expected["requests"], attempt)
@@ -220,7 +219,7 @@ def _compare_attempt(
     _compare_choice(comparer, expected, decision)
 
 
-def _compare_requests(comparer: Comparer, recorded: Json, attempt: Attempt) -> None:
+def _compare_requests(comparer: Comparer, recorded: JsonObject, attempt: Attempt) -> None:
     accounted = attempt.pod.accounted
     got = _resources(attempt.request) | {
         "nonZeroMilliCPU": accounted.non_zero_cpu,
@@ -230,7 +229,7 @@ def _compare_requests(comparer: Comparer, recorded: Json, attempt: Attempt) -> N
 
 
 def _compare_predicates(
-    comparer: Comparer, recorded: Json, world: LegacyWorld, attempt: Attempt
+    comparer: Comparer, recorded: JsonObject, world: LegacyWorld, attempt: Attempt
 ) -> None:
     snapshot = world.snapshot
     ours = {predicate.name: predicate for predicate in world.recorded.predicates}
@@ -267,7 +266,7 @@ def _failed(decision: DecisionV19, row: int | None) -> Any:
 
 
 def _compare_scores(
-    comparer: Comparer, recorded: Json, world: LegacyWorld, attempt: Attempt
+    comparer: Comparer, recorded: JsonObject, world: LegacyWorld, attempt: Attempt
 ) -> None:
     """Scores of the nodes that are feasible in the recording, even if they are not for us."""
     rows = [world.snapshot.row_of(name) for name in recorded["nodes"]]
@@ -278,7 +277,7 @@ def _compare_scores(
         if name in ours and comparer.includes(SCORES, name):
             comparer.equal(SCORES, name, scores, _scores_by(ours[name], attempt, nodes))
     try:
-        got: Json = {"total": prioritize(world.algorithm.priorities, attempt, nodes).tolist()}
+        got: JsonObject = {"total": prioritize(world.algorithm.priorities, attempt, nodes).tolist()}
     except ScoringError as error:
         got = {"error": str(error)}
     comparer.equal(
@@ -286,7 +285,7 @@ def _compare_scores(
     )
 
 
-def _scores_by(entry: WeightedPriority, attempt: Attempt, nodes: Any) -> Json:
+def _scores_by(entry: WeightedPriority, attempt: Attempt, nodes: Any) -> JsonObject:
     try:
         mapped, score = score_by(entry.priority, attempt, nodes)
     except ScoringError as error:
@@ -296,7 +295,7 @@ def _scores_by(entry: WeightedPriority, attempt: Attempt, nodes: Any) -> Json:
     return {"map": mapped.tolist(), "score": score.tolist()}
 
 
-def _compare_choice(comparer: Comparer, expected: Json, decision: DecisionV19) -> None:
+def _compare_choice(comparer: Comparer, expected: JsonObject, decision: DecisionV19) -> None:
     result = expected.get("result")
     if result is not None:
         comparer.equal(CHOICES, "node", result["node"], decision.node_name)

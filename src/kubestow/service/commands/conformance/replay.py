@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from rich.markup import escape
 
+from kubestow.api.meta import JsonObject
 from kubestow.cluster.documents import is_list, is_object
 from kubestow.errors import InputError
 from kubestow.service.formats import DataFormat
@@ -22,7 +23,7 @@ from kubestow.simulator.conformance import (
     load_recording,
     replay_scenario,
 )
-from kubestow.simulator.conformance.recording import Json, blaming, is_run
+from kubestow.simulator.conformance.recording import blaming, is_run
 from kubestow.simulator.conformance.report import Difference, Only
 from kubestow.simulator.conformance.runs import replay_run
 from kubestow.simulator.recorded_parts import PARTS, PODS
@@ -102,11 +103,11 @@ def _replay_all(recordings: list[Recording], report: Report) -> None:
         loop.close()
 
 
-def _replayer(recording: Recording, clock: VirtualClock) -> Callable[[Json, Report], None]:
+def _replayer(recording: Recording, clock: VirtualClock) -> Callable[[JsonObject, Report], None]:
     if not recording.is_v1_9:
         decisions = partial(replay_scenario, clock=clock)
 
-        def replay(scenario: Json, report: Report) -> None:
+        def replay(scenario: JsonObject, report: Report) -> None:
             (replay_run if is_run(scenario) else decisions)(scenario, report)
 
         return replay

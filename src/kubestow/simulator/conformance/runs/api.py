@@ -26,7 +26,6 @@ from kubestow.cluster.documents import as_object
 from kubestow.cluster.pod_status import group_status_patch, pod_status_patch
 from kubestow.cluster.resources import PODS, Subresource
 from kubestow.errors import ApiError
-from kubestow.simulator.conformance.recording import Json
 
 T = TypeVar("T", bound=ApiObject)
 R = TypeVar("R")
@@ -71,7 +70,7 @@ class RunApi:
         self.failing_bindings: dict[str, int] = {}
         # Whether a scheduling cycle runs: its own writes do not wait.
         self.is_in_cycle = False
-        self.writes: list[Json] = []
+        self.writes: list[JsonObject] = []
 
     async def request(
         self, turn: Turn, name: str, pods: tuple[str, ...], serve: Callable[[], R]
@@ -96,7 +95,7 @@ class RunApi:
 
     # --- the writes ---
 
-    def write(self, shown: Json, write: Callable[[], R]) -> R:
+    def write(self, shown: JsonObject, write: Callable[[], R]) -> R:
         """Do a write and note it as the recording shows it.
 
         The events of a cycle's own writes are delivered at once. Other tasks go on with the answer
@@ -135,7 +134,7 @@ class RunApi:
         # Upstream names no UID: a pod that was made again is changed as well.
         patch = {"status": status}
         # As sent; conditions that were written are shown as they are then.
-        body: Json = {}
+        body: JsonObject = {}
         if "conditions" in status:
             body["conditions"] = [
                 shown_condition(msgspec.convert(changes, Condition))
@@ -169,7 +168,7 @@ class RunApi:
                 resource, metadata.namespace, metadata.name, patch, subresource="status"
             )
 
-        shown: Json = {
+        shown: JsonObject = {
             "verb": "patch",
             "resource": "podgroups/status",
             "name": f"{metadata.namespace}/{metadata.name}",
@@ -303,7 +302,7 @@ class RunClient(MemoryClient):
         for_pod = binding_pod.get()
         key = f"{namespace}/{name}" if namespace else name
         resource = _SHORT_NAMES.get(cls) or self._cluster.resources.of_type(cls).plural
-        shown: Json = {
+        shown: JsonObject = {
             "verb": verb,
             "resource": f"{resource}/{subresource}" if subresource else resource,
             "name": key,
@@ -333,9 +332,9 @@ def key_of(pod: Pod) -> str:
     return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
-def shown_condition(condition: Condition) -> Json:
+def shown_condition(condition: Condition) -> JsonObject:
     """A condition as the recording shows it: without times and empty parts."""
-    parts: Json = {
+    parts: JsonObject = {
         "type": condition.type,
         "status": condition.status,
         "reason": condition.reason,
@@ -345,12 +344,12 @@ def shown_condition(condition: Condition) -> Json:
     return {key: value for key, value in parts.items() if value}
 
 
-def shown_group_condition(condition: Condition) -> Json:
+def shown_group_condition(condition: Condition) -> JsonObject:
     """A condition of a PodGroup as the recording shows it; it always has a message."""
     return {**shown_condition(condition), "message": condition.message}
 
 
-def _shown_result(result: ApiObject, subresource: str) -> Json:
+def _shown_result(result: ApiObject, subresource: str) -> JsonObject:
     """The parts of an object that PreBind may have written."""
     document = to_document(result)
     match result:

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from kubestow.simulator.conformance.recording import Json
+from kubestow.api.meta import JsonObject
 from kubestow.simulator.conformance.report import Comparer, Report
 from kubestow.simulator.recorded_parts import (
     CHOICES,
@@ -52,7 +52,7 @@ _ATTEMPT_PARTS: Final = {
 class RunComparer:
     """Compares one step; `is_equal` until something differs."""
 
-    def __init__(self, report: Report, scenario: Json, title: str) -> None:
+    def __init__(self, report: Report, scenario: JsonObject, title: str) -> None:
         self.family: Final[str] = scenario["family"]
         self._report = report
         self._name: str = scenario["name"]
@@ -64,12 +64,12 @@ class RunComparer:
     def is_equal(self) -> bool:
         return self._report.differing == self._differing
 
-    def compare_step(self, expected: Json, got: Json) -> None:
+    def compare_step(self, expected: JsonObject, got: JsonObject) -> None:
         for key in ("at", "error", "reaped"):
             self._equal(CLUSTER, key, expected, got)
         self._compare_effects(expected.get("async", {}), got.get("async", {}))
 
-    def compare_round(self, number: int, expected: Json, got: Json) -> None:
+    def compare_round(self, number: int, expected: JsonObject, got: JsonObject) -> None:
         title = f"{self._title}, round {number} ({got['popped']})"
         self._comparer = self._report.comparer(self.family, self._name, title)
         for key in ("popped", "from", "group", "pods"):
@@ -86,15 +86,15 @@ class RunComparer:
     def compare_round_count(self, expected: int, got: int) -> None:
         self._comparer.equal(QUEUE, "rounds", expected, got)
 
-    def compare_state(self, expected: Json, got: Json) -> None:
+    def compare_state(self, expected: JsonObject, got: JsonObject) -> None:
         for key in _STATES:
             self._equal(QUEUE, key, expected, got)
 
-    def compare_final(self, expected: Json, got: Json) -> None:
+    def compare_final(self, expected: JsonObject, got: JsonObject) -> None:
         for key in sorted(expected.keys() | got.keys()):
             self._equal(WRITES, f"{key}", expected, got)
 
-    def _compare_attempts(self, expected: list[Json], got: list[Json]) -> None:
+    def _compare_attempts(self, expected: list[JsonObject], got: list[JsonObject]) -> None:
         # Simulations of a preemption are not compared: what they lead to is.
         expected = [attempt for attempt in expected if not attempt.get("dryRun")]
         self._comparer.equal(QUEUE, "attempts", len(expected), len(got))
@@ -102,14 +102,16 @@ class RunComparer:
             for key in sorted(recorded.keys() | ours.keys()):
                 self._equal(_ATTEMPT_PARTS.get(key, CHOICES), key, recorded, ours)
 
-    def _compare_effects(self, expected: Json, got: Json) -> None:
+    def _compare_effects(self, expected: JsonObject, got: JsonObject) -> None:
         """What was sent back to the queue, written and reported."""
         self._equal(MESSAGES, "failures", expected, got)
         self._by_name(WRITES, "name", expected.get("writes", []), got.get("writes", []))
         events = [_without_related(event) for event in expected.get("events", [])]
         self._by_name(EVENTS, "object", events, got.get("events", []))
 
-    def _by_name(self, part: str, key: str, expected: list[Json], got: list[Json]) -> None:
+    def _by_name(
+        self, part: str, key: str, expected: list[JsonObject], got: list[JsonObject]
+    ) -> None:
         """The order counts for each object, not between objects."""
         names = sorted({entry[key] for entry in (*expected, *got)})
         for name in names:
@@ -117,13 +119,13 @@ class RunComparer:
             ours = [entry for entry in got if entry[key] == name]
             self._comparer.equal(part, name, recorded, ours)
 
-    def _equal(self, part: str, key: str, expected: Json, got: Json) -> None:
+    def _equal(self, part: str, key: str, expected: JsonObject, got: JsonObject) -> None:
         recorded: Any = expected.get(key)
         ours: Any = got.get(key)
         if recorded is not None or ours is not None:
             self._comparer.equal(part, key, recorded, ours)
 
 
-def _without_related(event: Json) -> Json:
+def _without_related(event: JsonObject) -> JsonObject:
     """See `Observed.record`."""
     return {key: value for key, value in event.items() if key != "related"}

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kubestow.api.meta import ApiObject
+from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.api.pod import Pod
 from kubestow.engine.decision import Decision, FitError, Nomination
 from kubestow.engine.groups.outcome import MemberOutcome
@@ -11,7 +11,6 @@ from kubestow.framework.placements import PlacementTotals
 from kubestow.framework.status import SUCCESS, Status
 from kubestow.queue import QueuedPod
 from kubestow.simulator.conformance.compare import as_json
-from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.runs.api import key_of
 
 
@@ -19,17 +18,17 @@ class Observed:
     """Attempts, failures and events since the last `take`."""
 
     def __init__(self) -> None:
-        self._attempts: list[Json] = []
-        self._failures: list[Json] = []
-        self._events: list[Json] = []
-        self._placements: Json = {}
+        self._attempts: list[JsonObject] = []
+        self._failures: list[JsonObject] = []
+        self._events: list[JsonObject] = []
+        self._placements: JsonObject = {}
         # The group that is tried, and on which of its placements.
         self.group: tuple[str, list[str]] | None = None
         self.placement: str | None = None
 
-    def take(self, writes: list[Json]) -> Json:
+    def take(self, writes: list[JsonObject]) -> JsonObject:
         """Everything since the last call, with these writes; empty parts are left out."""
-        parts: Json = {
+        parts: JsonObject = {
             "attempts": self._attempts,
             "failures": self._failures,
             "events": self._events,
@@ -43,7 +42,7 @@ class Observed:
         return {key: value for key, value in parts.items() if value}
 
     def add_attempt(self, decision: Decision) -> None:
-        shown: Json = {"pod": decision.pod.key, "startNodeIndex": decision.start_index}
+        shown: JsonObject = {"pod": decision.pod.key, "startNodeIndex": decision.start_index}
         if decision.is_scheduled:
             shown["node"] = decision.node_name
             shown["evaluatedNodes"] = decision.evaluated_count
@@ -91,7 +90,7 @@ class Observed:
     def add_failure(
         self, queued_pod: QueuedPod, status: Status, nomination: Nomination | None
     ) -> None:
-        shown: Json = {
+        shown: JsonObject = {
             "pod": queued_pod.key,
             "code": status.code.label,
             "message": status.message,
@@ -132,16 +131,16 @@ class Observed:
         )
 
 
-def _totals(decision: Decision) -> Json:
+def _totals(decision: Decision) -> JsonObject:
     assert decision.scores is not None
     rows: list[int] = decision.feasible.tolist()
     names = (decision.node_names[row] for row in rows)
     return dict(zip(names, decision.scores.total.tolist(), strict=True))
 
 
-def _shown_misfit(decision: Decision) -> Json:
+def _shown_misfit(decision: Decision) -> JsonObject:
     diagnosis, status = decision.diagnosis, decision.post_filter_status
-    shown: Json = {
+    shown: JsonObject = {
         "fitError": decision.fit_error_text,
         "unschedulablePlugins": sorted(diagnosis.unschedulable_plugins),
     }

@@ -7,10 +7,10 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any, Final
 
+from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod, is_terminating
 from kubestow.api.pod_group import PodGroup
 from kubestow.cluster.resources import PODS
-from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.report import Report
 from kubestow.simulator.conformance.runs.api import shown_condition, shown_group_condition
 from kubestow.simulator.conformance.runs.compare import RunComparer
@@ -24,7 +24,7 @@ from kubestow.simulator.recorded_parts import PODS as POD_COUNT
 START_S: Final = 0.5
 
 
-def replay_run(scenario: Json, report: Report) -> None:
+def replay_run(scenario: JsonObject, report: Report) -> None:
     """Replay one run and count what differs."""
     with asyncio.Runner(loop_factory=lambda: SteppedLoop(start_s=START_S)) as runner:
         loop = runner.get_loop()
@@ -46,7 +46,7 @@ async def serve_all(world: RunWorld, loop: SteppedLoop) -> None:
 
 
 class _Replay:
-    def __init__(self, scenario: Json, report: Report, loop: SteppedLoop) -> None:
+    def __init__(self, scenario: JsonObject, report: Report, loop: SteppedLoop) -> None:
         self._scenario = scenario
         self._report = report
         self._loop = loop
@@ -81,7 +81,9 @@ class _Replay:
 
     # --- steps ---
 
-    async def _replay_step(self, step: Json, expected: Json, comparer: RunComparer) -> None:
+    async def _replay_step(
+        self, step: JsonObject, expected: JsonObject, comparer: RunComparer
+    ) -> None:
         world, got = self._world, dict[str, Any]()
         match step["do"]:
             case "run":
@@ -120,7 +122,7 @@ class _Replay:
         comparer.compare_step(expected, got)
         comparer.compare_state(expected.get("state", {}), self._state())
 
-    def _do(self, step: Json) -> str:
+    def _do(self, step: JsonObject) -> str:
         """Do a step that changes an object; the error if it cannot be done."""
         try:
             self._world.do(step)
@@ -130,8 +132,8 @@ class _Replay:
 
     # --- rounds ---
 
-    async def _run_rounds(self, cycles: int, expected: Json, comparer: RunComparer) -> None:
-        recorded: list[Json] = expected.get("cycles", [])
+    async def _run_rounds(self, cycles: int, expected: JsonObject, comparer: RunComparer) -> None:
+        recorded: list[JsonObject] = expected.get("cycles", [])
         rounds = 0
         for _ in range(cycles):
             got = await self._round()
@@ -146,7 +148,7 @@ class _Replay:
                 return
         comparer.compare_round_count(len(recorded), rounds)
 
-    async def _round(self) -> Json | None:
+    async def _round(self) -> JsonObject | None:
         """One round of the scheduler; None if there is nothing to pop."""
         world = self._world
         source = "active" if world.queue.statistics().active else "backoff"
@@ -157,7 +159,7 @@ class _Replay:
         with world.cycle():
             world.scheduler.schedule_one(queued_pod)
         await self._serve_all()
-        got: Json = {"popped": queued_pod.key, "from": source, **world.take()}
+        got: JsonObject = {"popped": queued_pod.key, "from": source, **world.take()}
         if will_interrupt and queued_pod.key not in world.during:
             got["during"] = queued_pod.key
         order = list(world.scheduler.snapshot.names)
@@ -171,19 +173,19 @@ class _Replay:
 
     # --- reading ---
 
-    def _state(self) -> Json:
+    def _state(self) -> JsonObject:
         for pod in self._all_pods():
             self._pod_names[pod.metadata.uid] = f"{pod.metadata.namespace}/{pod.metadata.name}"
         return state_of(self._world.scheduler, self._pod_names, EPOCH_NS)
 
-    def _pods(self) -> Json:
+    def _pods(self) -> JsonObject:
         return {
             f"{pod.metadata.namespace}/{pod.metadata.name}": _shown(pod) for pod in self._all_pods()
         }
 
-    def _groups(self) -> Json:
+    def _groups(self) -> JsonObject:
         """The conditions of all groups, by name."""
-        groups: Json = {}
+        groups: JsonObject = {}
         for stored in self._world.cluster.objects_of(self._world.resource("podgroups")):
             assert isinstance(stored.typed, PodGroup)
             conditions = [shown_group_condition(each) for each in stored.typed.status.conditions]
@@ -196,14 +198,14 @@ class _Replay:
             yield stored.typed
 
 
-def _shown(pod: Pod) -> Json:
+def _shown(pod: Pod) -> JsonObject:
     """A pod at the end, as the recording shows it; empty parts are left out."""
     conditions = [shown_condition(condition) for condition in pod.status.conditions]
     for condition in conditions:
         if condition["status"] == "True" and condition["type"] == "PodScheduled":
             # The recorder's API server does not write it when it binds a pod.
             condition.pop("observedGeneration", None)
-    parts: Json = {
+    parts: JsonObject = {
         "node": pod.spec.node_name,
         "nominatedNodeName": pod.status.nominated_node_name,
         "conditions": conditions,
@@ -212,6 +214,6 @@ def _shown(pod: Pod) -> Json:
     return {key: value for key, value in parts.items() if value}
 
 
-def _title(number: int, step: Json) -> str:
+def _title(number: int, step: JsonObject) -> str:
     name = step["object"]["metadata"]["name"] if "object" in step else step.get("name", "")
     return f"step {number}: {step['do']} {name}".rstrip()

@@ -2,13 +2,13 @@
 
 from typing import Final
 
+from kubestow.api.meta import JsonObject
 from kubestow.clock import NANOSECONDS
 from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.profile import plugin_name
 from kubestow.queue import QueuedPod
 from kubestow.queue.moves import Place
 from kubestow.queue.queue import SchedulingQueue
-from kubestow.simulator.conformance.recording import Json
 
 _NAMES: Final = {
     Place.ACTIVE: "active",
@@ -19,14 +19,14 @@ _NAMES: Final = {
 }
 
 
-def state_of(scheduler: Scheduler, names: dict[str, str], epoch_ns: int) -> Json:
+def state_of(scheduler: Scheduler, names: dict[str, str], epoch_ns: int) -> JsonObject:
     """The state of queue, cache and nominations; empty parts are left out.
 
     `names` are the keys of all pods by UID; times are seconds since `epoch_ns`.
     """
     queue = scheduler.queue
     assert isinstance(queue, SchedulingQueue)
-    state: Json = {"active": []}
+    state: JsonObject = {"active": []}
     for place, queued_pod in queue.waiting():
         key = queued_pod.key
         match place:

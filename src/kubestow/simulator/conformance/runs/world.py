@@ -27,7 +27,6 @@ from kubestow.errors import NotFoundError
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import QueuedPod
 from kubestow.queue.queue import SchedulingQueue
-from kubestow.simulator.conformance.recording import Json
 from kubestow.simulator.conformance.runs.api import RunApi, RunClient
 from kubestow.simulator.conformance.runs.observed import Observed
 from kubestow.simulator.conformance.runs.parts import FailReserve, Hooks, RunFactory
@@ -64,14 +63,14 @@ class StepError(Exception):
 class RunWorld:
     """Everything of one run. Made inside a `SteppedLoop`."""
 
-    def __init__(self, scenario: Json, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, scenario: JsonObject, loop: asyncio.AbstractEventLoop) -> None:
         self.clock = VirtualClock(loop, EPOCH_NS)
         self.observed = Observed()
         self._removes_at_once = scenario["deletion"] == "remove"
         self.cluster = MemoryCluster(self.clock, admission=False)
         self.api = RunApi(self.cluster, self.deliver)
         # Pod → steps to do while it is tried next.
-        self.during: dict[str, list[Json]] = {}
+        self.during: dict[str, list[JsonObject]] = {}
         self.failing_reserves: dict[str, int] = {}
         # The snapshot's own entries, while a cycle goes on with copies.
         self._live_infos: list[NodeInfo] | None = None
@@ -168,7 +167,7 @@ class RunWorld:
                 self.scheduler.snapshot.node_infos = self._live_infos
                 self._live_infos = None
 
-    def take(self) -> Json:
+    def take(self) -> JsonObject:
         """What the scheduler did since the last call."""
         writes, self.api.writes = self.api.writes, []
         return self.observed.take(writes)
@@ -211,7 +210,7 @@ class RunWorld:
             with suppress(StepError):  # Such steps change nothing.
                 self.do(step)
 
-    def do(self, step: Json) -> None:
+    def do(self, step: JsonObject) -> None:
         """Create, patch or delete."""
         match step["do"]:
             case "create":
@@ -224,7 +223,7 @@ class RunWorld:
                 raise ValueError(f"unknown step {unknown!r}")
 
 
-def _config_of(scenario: Json) -> SchedulerConfig:
+def _config_of(scenario: JsonObject) -> SchedulerConfig:
     profiles = [scenario.get("config", {}), *scenario.get("otherProfiles", ())]
     return SchedulerConfig(
         percentage_of_nodes_to_score=100,
