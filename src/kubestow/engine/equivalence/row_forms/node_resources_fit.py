@@ -121,8 +121,7 @@ def _least_allocated(readers: Sequence[LoadReader]) -> RowFunction:
 def least_of_cpu_and_memory(
     requests: Sequence[int], weights: Sequence[int], *, otherwise: RowFunction
 ) -> RowFunction:
-    """LeastAllocated of cpu and memory, the default, without a loop; nodes that lack one of them
-    are scored by `otherwise`."""
+    """LeastAllocated of cpu and memory without a loop; `otherwise` for nodes that lack one."""
     cpu_request, memory_request = requests
     cpu_weight, memory_weight = weights
     weight_sum = cpu_weight + memory_weight
