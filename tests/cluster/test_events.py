@@ -10,7 +10,7 @@ from kubestow.api.coordination import Event
 from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
-from kubestow.cluster.events import EventRecorder, cut_note
+from kubestow.cluster.events import GIVE_WAY_S_MAX, EventRecorder, cut_note
 from kubestow.cluster.resources import EVENTS, PODS
 from kubestow.errors import ApiError, NotFoundError, UnreachableError
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
@@ -129,6 +129,84 @@ def test_a_full_buffer_drops_the_oldest_and_counts_them(
         recorder.record(pod, **SCHEDULED)
     assert caplog.messages[1].startswith("dropped 3 event(s)")
     assert len(caplog.messages) == 2
+
+
+class Busy:
+    """More urgent requests, which wait for the server until it is told otherwise."""
+
+    def __init__(self) -> None:
+        self.is_busy = True
+        self.rested_s = 0.0
+
+    def __call__(self) -> bool:
+        return self.is_busy
+
+    async def sleep(self, delay_s: float) -> None:
+        self.rested_s += delay_s
+        await asyncio.sleep(0)
+
+
+async def turns(count: int = 20) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def test_events_give_way_to_requests_that_wait(
+    cluster: MemoryCluster, client: MemoryClient, clock: ManualClock, pod: ApiObject
+):
+    async def main() -> None:
+        busy = Busy()
+        recorder = EventRecorder(client, clock, hostname="h", sleep=busy.sleep, is_busy=busy)
+        task = asyncio.create_task(recorder.run())
+        for index in range(5):
+            recorder.record(pod, **{**SCHEDULED, "note": str(index)})
+        await turns()
+        assert stored_events(cluster) == []
+        busy.is_busy = False
+        await turns()
+        assert [event["note"] for event in stored_events(cluster)] == list("01234")
+        # A sender that is at work stops as well.
+        busy.is_busy = True
+        recorder.record(pod, **SCHEDULED)
+        await turns()
+        assert len(stored_events(cluster)) == 5
+        # What is left is written at the end.
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await recorder.flush()
+        assert len(stored_events(cluster)) == 6
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("late_s", "more"), [(GIVE_WAY_S_MAX + 1, 0), (0, 4)], ids=["late", "full"]
+)
+def test_events_give_way_neither_for_long_nor_until_they_are_dropped(
+    cluster: MemoryCluster,
+    client: MemoryClient,
+    clock: ManualClock,
+    pod: ApiObject,
+    late_s: float,
+    more: int,
+):
+    async def main() -> None:
+        busy = Busy()
+        recorder = EventRecorder(
+            client, clock, hostname="h", sleep=busy.sleep, is_busy=busy, buffer_max=8
+        )
+        task = asyncio.create_task(recorder.run())
+        for index in range(1 + more):
+            recorder.record(pod, **{**SCHEDULED, "note": str(index)})
+        await turns()
+        clock.advance_s(late_s)
+        await turns()
+        assert len(stored_events(cluster)) == 1
+        assert recorder.statistics().dropped_count == 0
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(main())
 
 
 def test_the_running_recorder_sends_as_events_come(

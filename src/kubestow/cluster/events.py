@@ -9,7 +9,9 @@ for events.
                   │          └──no answer──► again after some seconds, up to twelve times
                   └──full──► the oldest is dropped
 
-An event that waits to be sent again does not keep its sender from the others.
+An event that waits to be sent again does not keep its sender from the others. While bindings wait
+for the API server, events give way to them, until half of the buffer is full or an event has waited
+for long.
 
 Not here: which events there are and when (`engine`); what counts as the same event
 (`event_series`).
@@ -47,6 +49,9 @@ DROPS_LOGGED_EVERY_S: Final = 60.0
 TRIES_MAX: Final = 12
 RETRY_S: Final = 10.0
 RETRY_JITTER: Final = 0.25
+# Events that give way are tried again this often, and give way no longer than this.
+GIVE_WAY_S: Final = 0.02
+GIVE_WAY_S_MAX: Final = 30.0
 _NAME_LENGTH_MAX: Final = 253
 _UTF8_BYTES: Final = 4  # of a character, at most
 _CUT_MARK: Final = " ..."
@@ -89,8 +94,10 @@ class EventRecorder:
         senders_max: int = SENDERS_MAX,
         rng: np.random.Generator | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`senders_max`: one is enough for a server that answers at once."""
+        """`senders_max`: one is enough for a server that answers at once. `is_busy`: whether
+        more urgent requests wait for the server."""
         self._client = client
         self._clock = clock
         self._senders_max = senders_max
@@ -98,6 +105,7 @@ class EventRecorder:
         self._buffer_max = buffer_max
         self._rng = rng or np.random.default_rng(0)
         self._sleep = sleep
+        self._is_busy = is_busy
         self._series = SeriesCache()
         self._sender_count = 0
         self._retry_count = 0
@@ -160,6 +168,8 @@ class EventRecorder:
             tasks.create_task(self._maintain_series(), name="event series")
             while True:
                 await self._wakeup.wait()
+                while self._gives_way():
+                    await self._sleep(GIVE_WAY_S)
                 self._wakeup.clear()
                 for _ in range(min(self._senders_max - self._sender_count, len(self._waiting))):
                     self._sender_count += 1
@@ -195,9 +205,19 @@ class EventRecorder:
         try:
             # More senders than allowed may be back from waiting to send an event again.
             while self._waiting and self._sender_count <= self._senders_max:
+                if self._gives_way():
+                    self._wakeup.set()
+                    return
                 await self._send(self._waiting.popleft(), tries_max=TRIES_MAX)
         finally:
             self._sender_count -= 1
+
+    def _gives_way(self) -> bool:
+        if not self._is_busy() or not self._waiting:
+            return False
+        waited_ns = self._clock.now_ns() - self._waiting[0].now_ns
+        is_late = waited_ns > GIVE_WAY_S_MAX * 1_000_000_000
+        return not is_late and len(self._waiting) <= self._buffer_max // 2
 
     async def _send(self, recorded: _Recorded, *, tries_max: int) -> None:
         """Count the event; write its series where that is due."""

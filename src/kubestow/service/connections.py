@@ -55,6 +55,10 @@ class Connections(NamedTuple):
         if isinstance(self.main, HttpClient):
             self.main.session.may_write = permission
 
+    def is_main_saturated(self) -> bool:
+        """Whether bindings and other requests of the scheduler wait for a connection."""
+        return isinstance(self.main, HttpClient) and self.main.session.is_saturated
+
     def close_main(self) -> None:
         """Called on the scheduler's loop."""
         _close(self.main, self.events)

@@ -136,7 +136,13 @@ class ServiceProcess(ABC):
                 component=config.profiles[0].scheduler_name,
             )
             connections.guard_writes(self.leadership.wait_valid)
-        self.recorder = EventRecorder(connections.events, clock, hostname=hostname, rng=rng)
+        self.recorder = EventRecorder(
+            connections.events,
+            clock,
+            hostname=hostname,
+            rng=rng,
+            is_busy=connections.is_main_saturated,
+        )
         metrics.own.observe(self.recorder)
 
     # --- what a subclass builds ---

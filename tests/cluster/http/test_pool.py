@@ -77,10 +77,14 @@ async def test_one_after_the_other_needs_one_connection(rig: Rig) -> None:
 async def test_a_burst_opens_up_to_the_limit_and_the_rest_wait(rig: Rig) -> None:
     rig.is_held = True
     tasks = [asyncio.create_task(rig.pool.exchange(REQUEST)) for _ in range(5)]
+    assert not rig.pool.is_saturated
     for _ in range(5):
         writer = await rig.arrived.get()
+        # Three of five wait for the other two, then two, then one.
+        assert rig.pool.is_saturated == (sum(not task.done() for task in tasks) > 2)
         writer.write(ANSWER)
     assert [(await task).body for task in tasks] == [b"ok"] * 5
+    assert not rig.pool.is_saturated
     assert rig.server.connection_count == 2
 
 

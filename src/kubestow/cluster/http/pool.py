@@ -49,6 +49,11 @@ class ConnectionPool:
         """How many connections were ever opened."""
         return self._dialled_count
 
+    @property
+    def is_saturated(self) -> bool:
+        """Whether requests wait for a connection."""
+        return bool(self._waiters)
+
     async def exchange(self, request: bytes, permission: Permission | None = None) -> Response:
         """Send a request on a connection that is free, and return the answer.
 

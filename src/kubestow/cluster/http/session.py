@@ -134,6 +134,11 @@ class ApiSession:
             connection_count=self._pool.dialled_count,
         )
 
+    @property
+    def is_saturated(self) -> bool:
+        """Whether requests wait for others to be answered, rather than for the rate limit."""
+        return self._pool.is_saturated
+
     async def request(
         self, method: str, path: str, body: bytes = b"", *, content_type: str = JSON
     ) -> bytes:
