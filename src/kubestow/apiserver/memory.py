@@ -22,7 +22,6 @@ from kubestow.api.meta import JsonObject
 from kubestow.apiserver.custom.definitions import Definitions
 from kubestow.apiserver.custom.rules import CLEANUP
 from kubestow.apiserver.identity import IdentitySource
-from kubestow.apiserver.paging import decode_token, encode_token
 from kubestow.apiserver.refusals import (
     already_exists,
     invalid,
@@ -32,7 +31,14 @@ from kubestow.apiserver.refusals import (
 from kubestow.apiserver.schema.builtin import schema_of
 from kubestow.apiserver.selectors import EVERYTHING, Selection
 from kubestow.apiserver.served import ServedTable
-from kubestow.apiserver.store import Change, Collection, Key, StoredObject
+from kubestow.apiserver.store import (
+    Change,
+    Collection,
+    Key,
+    StoredObject,
+    decode_token,
+    encode_token,
+)
 from kubestow.apiserver.watch import EventTest, Watch, WatchEvent, event_of
 from kubestow.apiserver.writes import namespaces
 from kubestow.apiserver.writes.admission import (

@@ -8,6 +8,7 @@ the kept changes newer than a version gives the state at that version.
 Not here: which writes are allowed (`memory`), the events of a change (`watch`).
 """
 
+import base64
 from collections import deque
 from functools import cache
 from itertools import takewhile
@@ -17,7 +18,12 @@ import msgspec
 
 from kubestow.api.decode import convert
 from kubestow.api.meta import ApiObject, JsonObject, Object, ObjectMeta
-from kubestow.apiserver.refusals import continue_expired, invalid_version, too_old_version
+from kubestow.apiserver.refusals import (
+    bad_request,
+    continue_expired,
+    invalid_version,
+    too_old_version,
+)
 from kubestow.cluster.documents import is_object
 from kubestow.cluster.resources import ApiResource
 
@@ -212,3 +218,18 @@ class Collection:
             else:
                 objects[change.key] = change.old
         return objects
+
+
+def encode_token(version: int, last: Key) -> str:
+    """What continues a list: the version of its first page, and the last object of this one."""
+    return base64.urlsafe_b64encode(msgspec.json.encode((version, *last))).decode()
+
+
+def decode_token(token: str) -> tuple[int, Key]:
+    try:
+        raw = base64.urlsafe_b64decode(token)
+        version, namespace, name = msgspec.json.decode(raw, type=tuple[int, str, str])
+    except ValueError as error:  # of the encoding, the text or its content
+        problem = f"continue key is not valid: {error}"
+        raise bad_request(f"invalid continue token: {problem}") from error
+    return version, (namespace, name)

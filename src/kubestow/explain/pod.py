@@ -5,8 +5,17 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
+from kubestow.api.device import ResourceClaim, ResourceClaimStatus
 from kubestow.api.group import group_key_of
-from kubestow.api.pod import Pod, first_condition, is_assigned, is_terminal, is_terminating
+from kubestow.api.meta import ApiObject
+from kubestow.api.pod import (
+    Pod,
+    PodStatus,
+    first_condition,
+    is_assigned,
+    is_terminal,
+    is_terminating,
+)
 from kubestow.api.pod_info import PodInfo
 from kubestow.engine.frozen_decision import FrozenDecision, PodRef
 from kubestow.explain.attempt import explain_attempt
@@ -20,7 +29,6 @@ from kubestow.explain.explanation import (
 )
 from kubestow.explain.group import GroupResult, explain_group
 from kubestow.explain.one_node import filter_answers
-from kubestow.explain.unplaced import unplaced
 from kubestow.explain.waiting import awaited_events, gate_of
 from kubestow.framework.hints import HintMap, build_hint_map
 from kubestow.framework.profile import Profile
@@ -183,3 +191,25 @@ def _with_filters(
         return msgspec.structs.replace(node, filters=answers) if node.name == name else node
 
     return msgspec.structs.replace(explanation, nodes=tuple(map(filled, explanation.nodes)))
+
+
+def unplaced(cluster: StillCluster, pod: Pod) -> list[ApiObject]:
+    """A placed pod as it would be if it still waited, without a node, first; and the claims whose
+    devices only it uses, without them.
+
+    Volumes stay bound, as they would.
+    """
+    status = PodStatus(resource_claim_statuses=pod.status.resource_claim_statuses)
+    spec = msgspec.structs.replace(pod.spec, node_name="")
+    waiting = msgspec.structs.replace(pod, spec=spec, status=status)
+    claims = [
+        msgspec.structs.replace(claim, status=ResourceClaimStatus())
+        for claim in cluster.objects.resource_claims.list_namespace(pod.metadata.namespace)
+        if _is_only_for(claim, pod)
+    ]
+    return [waiting, *claims]
+
+
+def _is_only_for(claim: ResourceClaim, pod: Pod) -> bool:
+    consumers = claim.status.reserved_for
+    return bool(consumers) and all(each.uid == pod.metadata.uid for each in consumers)

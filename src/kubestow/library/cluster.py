@@ -15,9 +15,8 @@ from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.errors import ApiError, InputError, PluginError
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Explanation
-from kubestow.explain.pod import explain_pod
+from kubestow.explain.pod import explain_pod, unplaced
 from kubestow.explain.suggestions import find_suggestions
-from kubestow.explain.unplaced import unplaced
 from kubestow.framework.plugin import Plugin
 from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.library.sources import Source, documents_of, scheduler_of

@@ -25,7 +25,6 @@ from kubestow.framework.status import Code
 from kubestow.queue import QueuedPod, SchedulingQueue
 from kubestow.web.attempts import AttemptLog
 from kubestow.web.past import ROWS_MAX, Past, ReplacedRows
-from kubestow.web.plugin_times import PluginTimes
 from kubestow.web.protocol import (
     AttemptRow,
     Batch,
@@ -39,7 +38,7 @@ from kubestow.web.protocol import (
     Result,
 )
 from kubestow.web.rows import RowMaker, find_groupings
-from kubestow.web.series import PageSeries
+from kubestow.web.series import PageSeries, PluginTimes
 from kubestow.web.table import PageTable
 from kubestow.web.words import WordLists
 

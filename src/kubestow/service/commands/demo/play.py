@@ -193,7 +193,7 @@ def _pods(store: MemoryCluster) -> list[Pod]:
 
 
 def tell_demo(edition: Edition, speed: float | None) -> None:
-    """Print what happens inside a scheduler of that version, line by line, at this many virtual
+    """Print what happens inside a scheduler of that edition, line by line, at this many virtual
     seconds per real one (`kubestow demo --verbose`)."""
     run_in_virtual_time(_tell(edition), speed=speed or None)
 
