@@ -1,8 +1,8 @@
 """What must hold whatever goes wrong, while it does.
 
 No node gets more than it has by our bindings, only the holder of the lease binds, no pod is bound
-again that is known to be bound, or before its volumes are, and no node is chosen that is known to
-be gone.
+again that is known to be bound, or before its volumes are, no pod waits that is known to be bound,
+and no node is chosen that is known to be gone.
 Not here: what must hold once it is quiet again (`quiet`).
 """
 
@@ -20,6 +20,8 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.clock import Clock
 from kubestow.cluster.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS
 from kubestow.engine.decision import Decision
+from kubestow.engine.scheduler import Scheduler
+from kubestow.queue.queue import SchedulingQueue
 from tools.faults.replica import Replica
 
 _KEPT_LIMIT: Final = 20
@@ -60,13 +62,27 @@ class Invariants:
     # --- decisions and bindings ---
 
     def decided(self, replica: Replica, decision: Decision) -> None:
-        """A node is chosen: the watch must show it."""
+        """A node is chosen: the watch must show it. Pods that it shows on a node do not wait."""
         process = replica.process
-        if decision.status is not None or process is None:
+        if process is None:
+            return
+        self._check_queue(replica.name, process.scheduler)
+        if decision.status is not None:
             return
         if process.scheduler.objects.nodes.get(decision.node_name) is None:
             text = f"{replica.name} chooses {decision.node_name} for {decision.pod.name}"
             self.report("no deleted node", text)
+
+    def _check_queue(self, name: str, scheduler: Scheduler) -> None:
+        """A pod that is tried again after it was bound does little harm: the server refuses, and
+        the pod is forgotten then. So nothing else would show it."""
+        assert isinstance(scheduler.queue, SchedulingQueue)
+        for _, queued_pod in scheduler.queue.waiting():
+            metadata = queued_pod.pod.metadata
+            seen = scheduler.objects.pods.get(metadata.namespace, metadata.name)
+            if seen is not None and seen.metadata.uid == metadata.uid and seen.spec.node_name:
+                text = f"{name} has {metadata.name} in its queue, which is on {seen.spec.node_name}"
+                self.report("no bound pod waits", text)
 
     def binding_sent(self, replica: Replica, pod: Pod, node_name: str) -> None:
         leases = self._cluster.resources.of_type(Lease)

@@ -86,14 +86,16 @@ async def _always_renewed(self: Any) -> bool:
     return True
 
 
+_UPDATED = EventHandlers.pod_updated
+
+
 def _ignores_assignment(self: Any, old: Any, new: Any) -> None:
     """A pod that was bound stays in the queue."""
-    if not old.spec.node_name and new.spec.node_name:
+    is_same = old.metadata.uid == new.metadata.uid
+    if is_same and not old.spec.node_name and new.spec.node_name:
         self._cache_add(new)
-    elif old.spec.node_name:
-        self._cache_update(old, new)
-    elif self._is_responsible(old):
-        self._queue_update(old, new)
+    else:
+        _UPDATED(self, old, new)
 
 
 def _adds_silently(self: Any, node: Any) -> None:
@@ -146,7 +148,7 @@ BUGS = (
     Bug("a new node wakes no pod", EventHandlers, "node_added", _adds_silently, 31),
     Bug("a deleted pod wakes no pod", EventHandlers, "_cache_delete", _deletes_silently, 8),
     Bug("unseen deletions are ignored", EventHandlers, "pod_deleted_unseen", _nothing, 1),
-    Bug("bound pods stay in the queue", EventHandlers, "pod_updated", _ignores_assignment, 329),
+    Bug("bound pods stay in the queue", EventHandlers, "pod_updated", _ignores_assignment, 4),
     Bug("a lease is never lost", LeaderElector, "_renew_in_time", _always_renewed, 8),
     Bug("a paused leader goes on binding", Leadership, "wait_valid", _returns, 4),
     Bug("assumed pods are not confirmed", Cache, "add_pod", _confirms_nothing, 8),
