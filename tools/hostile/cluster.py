@@ -10,6 +10,7 @@ import logging
 import multiprocessing
 import sys
 import threading
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
@@ -42,6 +43,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     canary_count: int
     canary_longest_s: float
     lease_longest_s: float
+    # Pods that were deleted by requests of the scheduler.
+    evicted_count: int
 
 
 class ClusterProcess:
@@ -66,7 +69,7 @@ class ClusterProcess:
         return self._ask("read")
 
     def is_settled(self) -> bool:
-        """Whether every hostile pod is bound or was refused."""
+        """Whether every hostile pod is bound, was refused or was evicted."""
         return self._ask("settled")
 
     def close(self) -> None:
@@ -99,7 +102,7 @@ class _Cluster:
         self._created_s: dict[str, float] = {}
         self._longest_s = self._lease_longest_s = 0.0
         self._renewed_s: float | None = None
-        self._canary_count = self._numbers = 0
+        self._canary_count = self._evicted_count = self._numbers = 0
         for namespace in ("default", "kube-system"):
             self._store.create(NAMESPACES, {"metadata": {"name": namespace}})
         with collector.paused():
@@ -175,9 +178,10 @@ class _Cluster:
             canary_count=self._canary_count,
             canary_longest_s=max(self._longest_s, *waiting_s, 0.0),
             lease_longest_s=max(self._lease_longest_s, renewed_s),
+            evicted_count=self._evicted_count,
         )
         self._longest_s = self._lease_longest_s = 0.0
-        self._canary_count = 0
+        self._canary_count = self._evicted_count = 0
         return seen
 
     def _is_settled(self, key: tuple[str, str, str]) -> bool:
@@ -188,10 +192,12 @@ class _Cluster:
             document: Any = self._store.get(PODS, namespace, name).document
         except NotFoundError:
             return True  # It was evicted.
-        conditions = document.get("status", {}).get("conditions", ())
-        return "nodeName" in document["spec"] or any(
-            condition["type"] == "PodScheduled" for condition in conditions
-        )
+        if "nodeName" in document["spec"]:
+            return True
+        status = document.get("status", {})
+        if status.get("nominatedNodeName"):
+            return False  # Others leave for it; it is bound then.
+        return any(each["type"] == "PodScheduled" for each in status.get("conditions", ()))
 
     # --- what goes on by itself ---
 
@@ -211,6 +217,9 @@ class _Cluster:
         while batch := await listing.watch.next_batch():
             for event in batch:
                 name = event.object.metadata.name
+                if event.type == "MODIFIED" and event.object.metadata.deletion_timestamp:
+                    self._end_evicted(name)
+                    continue
                 if event.type != "MODIFIED" or not event.object.spec.node_name:
                     continue
                 created_s = self._created_s.pop(name, None)
@@ -219,6 +228,12 @@ class _Cluster:
                     waited_s = self._clock.monotonic_s() - created_s
                     self._longest_s = max(self._longest_s, waited_s)
                     self._store.delete(PODS, "default", name, grace_period_s=0)
+
+    def _end_evicted(self, name: str) -> None:
+        """As a kubelet does when the containers have ended."""
+        with suppress(NotFoundError):  # Removed with its case.
+            self._store.delete(PODS, "default", name, grace_period_s=0)
+            self._evicted_count += 1
 
     async def _follow_lease(self) -> None:
         listing = await MemoryClient(self._store).list_and_watch(Lease)

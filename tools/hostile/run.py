@@ -43,7 +43,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     canary_count: int
     canary_delay_ms: float  # from creation to binding, the longest
     lease_gap_ms: float  # between two renewals, the longest
-    is_settled: bool  # bound or refused within the time limit
+    is_settled: bool  # bound, refused or evicted within the time limit
+    evicted_count: int
     rss_mib: float  # of the process afterwards
 
 
@@ -105,6 +106,7 @@ class HostileRun:
             canary_delay_ms=_ms(seen.canary_longest_s),
             lease_gap_ms=_ms(seen.lease_longest_s),
             is_settled=is_settled,
+            evicted_count=seen.evicted_count,
             rss_mib=round(rss_mib(), 1),
         )
 

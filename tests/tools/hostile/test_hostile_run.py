@@ -1,9 +1,12 @@
 """No object that an API server accepts holds up other pods, or the lease."""
 
+from collections.abc import Sequence
+
 import pytest
 
+from tools.hostile import evictions
 from tools.hostile.cases import ALL_CASES
-from tools.hostile.objects import NOTHING
+from tools.hostile.objects import NOTHING, Case
 from tools.hostile.run import STRETCH_S_MAX, HostileRun, Measured
 
 # Smaller than in docs/reliability.md, so that a busy machine does not fail the test. What costs the
@@ -14,13 +17,13 @@ SCALE = 0.4
 RENEW_DEADLINE_MS = 10_000
 
 
-@pytest.mark.slow
-def test_no_hostile_object_holds_up_the_loop() -> None:
+def measure(cases: Sequence[Case], *, attempt_budget_s: float) -> list[Measured]:
+    """What each size of the cases costs, which is checked."""
     measured: list[Measured] = []
-    run = HostileRun(nodes=NODES, watch_s=0.0, attempt_budget_s=1.0)
-    run.run(ALL_CASES, SCALE, measured.append)
+    run = HostileRun(nodes=NODES, watch_s=0.0, attempt_budget_s=attempt_budget_s)
+    run.run(cases, SCALE, measured.append)
     assert [(result.name, result.size) for result in measured] == [
-        (case.name, size) for case in (NOTHING, *ALL_CASES) for size in case.sizes(SCALE)
+        (case.name, size) for case in (NOTHING, *cases) for size in case.sizes(SCALE)
     ]
     # CPU time: other work on the machine does not count.
     slow = {
@@ -31,3 +34,19 @@ def test_no_hostile_object_holds_up_the_loop() -> None:
     assert slow == {}
     assert [result.name for result in measured if not result.is_settled] == []
     assert [result.name for result in measured if result.lease_gap_ms > RENEW_DEADLINE_MS] == []
+    return measured
+
+
+@pytest.mark.slow
+def test_no_hostile_object_holds_up_the_loop() -> None:
+    others = [case for case in ALL_CASES if case not in evictions.CASES]
+    measure(others, attempt_budget_s=1.0)
+
+
+@pytest.mark.slow
+def test_no_eviction_holds_up_the_loop() -> None:
+    # Without a budget, which is of real time: an attempt that it ends evicts no pod.
+    measured = measure(evictions.CASES, attempt_budget_s=0.0)
+    evicting = [result for result in measured if result.name.startswith("evictions")]
+    assert [result.name for result in evicting if not result.evicted_count] == []
+    assert len(evicting) == 10
