@@ -1,1 +1,1 @@
-"""JSON Schemas of what is written and read, made of their structs."""
+"""What is derived from structs and commands and kept as a file of the package."""

@@ -1,7 +1,8 @@
 """The words that shells complete are those of the commands."""
 
 from kubestow.service.command_names import COMMANDS
-from kubestow.service.completion.table import TABLE_FILE, read_table, table_text
+from kubestow.service.completion.table import TABLE_FILE, read_table
+from tools.schemas.words import table_text
 
 
 def test_the_file_is_that_of_the_commands() -> None:
