@@ -51,7 +51,7 @@ class Cluster:
         self.snapshot.refresh(self.cache)
         counts = TopologyCounts.at(self.snapshot)
         index = self.snapshot.derived(CellIndex)
-        return index.of(counts.live_pods(WEB), counts.column(key), counts.edition)
+        return index.of(counts.live_pods(WEB), counts.column(key), counts.layout_token)
 
     def numbered(self, cells: Cells) -> list[int]:
         counts = TopologyCounts.at(self.snapshot)

@@ -27,7 +27,7 @@ from kubestow.index.nodes import nodes_of
 from kubestow.plugins.dynamic_resources import DynamicResources
 from kubestow.plugins.dynamic_resources.allocator import NodeSearch
 from kubestow.plugins.dynamic_resources.answers import AnswerBook, Answers
-from kubestow.plugins.dynamic_resources.attempt import Attempt
+from kubestow.plugins.dynamic_resources.attempt import DeviceAttempt
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan
 from kubestow.testing import make_cache, make_handle, make_node, make_pod, make_term, run_filter
 from kubestow.testing.devices import (
@@ -128,7 +128,7 @@ class Lab:
         state = CycleState()
         self.snapshot.refresh(self.cache)
         run_filter(self.plugin, pod, self.snapshot, state=state)
-        attempt: Attempt = state.read(self.plugin.name)
+        attempt: DeviceAttempt = state.read(self.plugin.name)
         if attempt.allocations.get(f"n{number}") is not None:
             self.plugin.reserve(state, PodInfo(pod), f"n{number}")
             self.reserved.append(Reserved(claim, PodInfo(pod), state, f"n{number}"))
@@ -191,7 +191,7 @@ class Lab:
     def _ask(self, plugin: DynamicResources, pod: Pod) -> object:
         state = CycleState()
         verdicts = run_filter(plugin, pod, self.snapshot, state=state)
-        attempt: Attempt = state.read(plugin.name)
+        attempt: DeviceAttempt = state.read(plugin.name)
         found = {name: attempt.allocations.get(name) for name in self.snapshot.names}
         scores = plugin.score(state, PodInfo(pod), nodes_of(self.snapshot))
         return (
@@ -323,7 +323,7 @@ def test_answers_asked_for_last_are_kept_until_a_class_changes(
     book = AnswerBook(KnownDevices.of(Lab().objects, DEFAULT_GATES))
 
     def answers(count: int) -> Answers:
-        attempt = Attempt()
+        attempt = DeviceAttempt()
         attempt.claims, attempt.unallocated = [make_claim("c", make_request(count=count))], [0]
         return book.look_up(attempt, make_pod())
 
@@ -349,6 +349,6 @@ def test_claims_of_another_pod_are_reserved_under_their_own_name() -> None:
     state = CycleState()
     run_filter(lab.plugin, pod, lab.snapshot, state=state)
     lab.plugin.reserve(state, PodInfo(pod), "n1")
-    attempt: Attempt = state.read(lab.plugin.name)
+    attempt: DeviceAttempt = state.read(lab.plugin.name)
     assert [each.metadata.uid for each in attempt.claims] == [claim.metadata.uid]
     assert msgspec.structs.asdict(attempt.reserved[0])["node_selector"] is not None

@@ -31,7 +31,7 @@ from kubestow.framework.metrics import NoPluginMetrics
 from kubestow.framework.status import Status
 from kubestow.index.devices import KnownDevices
 from kubestow.plugins.dynamic_resources import DynamicResources
-from kubestow.plugins.dynamic_resources.attempt import Attempt
+from kubestow.plugins.dynamic_resources.attempt import DeviceAttempt
 from kubestow.plugins.dynamic_resources.binding_conditions import Readiness, binding_state
 from kubestow.plugins.dynamic_resources.writes import FINALIZER
 from kubestow.testing import (
@@ -653,7 +653,7 @@ def test_the_first_claim_that_is_not_ready_decides() -> None:
         for claim in (prepared("c", ("a", None), ("x", None)), prepared("e", ("b", BROKEN)))
     ]
     cluster = Cluster(*reserved, pod=pod)
-    attempt = Attempt()
+    attempt = DeviceAttempt()
     attempt.claims = reserved
 
     async def main() -> None:

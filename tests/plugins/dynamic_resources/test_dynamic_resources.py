@@ -28,7 +28,7 @@ from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.dynamic_resources import DynamicResources
 from kubestow.plugins.dynamic_resources.allocator import TimedOut
-from kubestow.plugins.dynamic_resources.attempt import Attempt
+from kubestow.plugins.dynamic_resources.attempt import DeviceAttempt
 from kubestow.testing import (
     ManualClock,
     make_handle,
@@ -427,7 +427,7 @@ def asking(amount: int = 1, *claims: str) -> Pod:
 def allocations(lab: Lab, pod: Pod) -> dict[str, dict[str, list[str]]]:
     state = CycleState()
     lab.filter(pod, state)
-    attempt: Attempt = state.read(lab.plugin.name)
+    attempt: DeviceAttempt = state.read(lab.plugin.name)
     found = {name: attempt.allocations.get(name) for name in lab.snapshot.names}
     return {
         name: {

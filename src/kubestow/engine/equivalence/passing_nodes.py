@@ -32,8 +32,8 @@ _SEARCH_OVERHEAD_ROWS: Final = 5_000
 BASES_MAX: Final = 8
 
 
-class Attempt(Protocol):
-    """Where the verdicts come from."""
+class RowVerdicts(Protocol):
+    """Where the verdicts come from: the attempt that needs the list."""
 
     def verdicts(self, rows: Rows) -> Verdicts: ...
 
@@ -48,20 +48,20 @@ class PassingNodes(Follower):
     is_usable   at least one passes, and no filter failed on a node: a search ends at that node
     """
 
-    def __init__(self, snapshot: Snapshot, attempt: Attempt) -> None:
+    def __init__(self, snapshot: Snapshot, source: RowVerdicts) -> None:
         super().__init__(snapshot.log, Depends.PODS)
-        self._attempt = attempt
+        self._source = source
         self._read_all()
-        del self._attempt
+        del self._source
 
-    def refresh(self, attempt: Attempt) -> None:
+    def refresh(self, source: RowVerdicts) -> None:
         """Bring the list up to date with the verdicts of this attempt."""
-        self._attempt = attempt
+        self._source = source
         try:
             self.catch_up()
         finally:
-            # The attempt refers to the list: records that it refers to would not be freed at once.
-            del self._attempt
+            # The source refers to the list: records that it refers to would not be freed at once.
+            del self._source
 
     @property
     def is_usable(self) -> bool:
@@ -109,13 +109,13 @@ class PassingNodes(Follower):
                 self._enter(row)
             return
         changed = np.array(rows, np.intp)
-        found = self._attempt.verdicts(changed)
+        found = self._source.verdicts(changed)
         if (found.failed_by != self._failed_by[changed]).any():
             self._failed_by[changed] = found.failed_by
             self._list(found)
 
     def _read_all(self) -> None:
-        found = self._attempt.verdicts(ALL_ROWS)
+        found = self._source.verdicts(ALL_ROWS)
         self._failed_by = found.failed_by.copy()
         self._has_errors = False
         self._list(found)
@@ -131,7 +131,7 @@ class PassingNodes(Follower):
         self._counts = {index: count for index, count in enumerate(counts) if count}
 
     def _enter(self, row: int) -> None:
-        after, code = self._attempt.first_failure(row)
+        after, code = self._source.first_failure(row)
         before = self._failed_by.item(row)
         if before == after:
             return
@@ -171,7 +171,7 @@ class PassingBook:
         if self._last is not None:
             self._last.paid_rows += evaluated_count + _SEARCH_OVERHEAD_ROWS
 
-    def find(self, basis: Hashable, snapshot: Snapshot, attempt: Attempt) -> PassingNodes | None:
+    def find(self, basis: Hashable, snapshot: Snapshot, source: RowVerdicts) -> PassingNodes | None:
         """The list, up to date; None if it does not pay yet, or must not be used."""
         entry = self._entries.get(basis)
         if entry is None:
@@ -183,9 +183,9 @@ class PassingBook:
         self._last = entry
         nodes = entry.nodes
         if nodes is not None:
-            nodes.refresh(attempt)
+            nodes.refresh(source)
         elif entry.paid_rows >= len(snapshot):
-            nodes = entry.nodes = PassingNodes(snapshot, attempt)
+            nodes = entry.nodes = PassingNodes(snapshot, source)
         return nodes if nodes is not None and nodes.is_usable else None
 
 

@@ -28,17 +28,17 @@ _ROWS_FEW: Final = 32
 class Cells(Follower):
     """The cell of every row.
 
-    ids           intp[row], the count times `width` plus the number of the domain
-    populations   int64[cell], how many rows are in each
-    are_few       whether all counts are small enough; the rest does not hold otherwise
-    edition       that of the counts (`TopologyCounts`); with another one, domains are others
+    ids            intp[row], the count times `width` plus the number of the domain
+    populations    int64[cell], how many rows are in each
+    are_few        whether all counts are small enough; the rest does not hold otherwise
+    layout_token   that of the counts (`TopologyCounts`); with another one, domains are others
     """
 
     def __init__(
-        self, snapshot: Snapshot, counts: RowCounts, column: DomainColumn, edition: object
+        self, snapshot: Snapshot, counts: RowCounts, column: DomainColumn, layout_token: object
     ) -> None:
         super().__init__(snapshot.log, Depends.PODS)
-        self.edition: Final = edition
+        self.layout_token: Final = layout_token
         self.width = len(column.populations)
         self._counts = counts
         self._column = column
@@ -81,12 +81,12 @@ class CellIndex:
         self._snapshot = snapshot
         self._cells: OrderedDict[tuple[RowCounts, DomainColumn], Cells] = OrderedDict()
 
-    def of(self, counts: RowCounts, column: DomainColumn, edition: object) -> Cells:
+    def of(self, counts: RowCounts, column: DomainColumn, layout_token: object) -> Cells:
         """Up to date; the counts and the column have to be already."""
         key = counts, column
         cells = self._cells.get(key)
-        if cells is None or cells.edition is not edition:
-            cells = self._cells[key] = Cells(self._snapshot, counts, column, edition)
+        if cells is None or cells.layout_token is not layout_token:
+            cells = self._cells[key] = Cells(self._snapshot, counts, column, layout_token)
             if len(self._cells) > NUMBERED_BY_CELL_MAX:
                 self._cells.popitem(last=False)
             return cells

@@ -40,13 +40,13 @@ KEYS_MAX: Final = 64
 class TopologyCounts(Follower):
     """The counts of one snapshot. Get them with `at`, in every step of a cycle that needs them.
 
-    edition   another object whenever rows move, or some node has other labels
+    layout_token   another object whenever rows move, or some node has other labels
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(snapshot.log, Depends.PODS)
         self._snapshot = snapshot
-        self.edition = object()
+        self.layout_token = object()
         # The Node objects as last read: many updates of a node change neither labels nor taints.
         self._nodes: list[Node] = list(snapshot.nodes)
         self._label_keys = snapshot.derived(LabelKeys)
@@ -108,7 +108,7 @@ class TopologyCounts(Follower):
     # --- following the snapshot ---
 
     def rows_moved(self, sources: Sources | None) -> None:
-        self.edition = object()
+        self.layout_token = object()
         if sources is None:
             self._read_all()
             return
@@ -134,7 +134,7 @@ class TopologyCounts(Follower):
         changed = [row for row in dict.fromkeys(rows) if self._is_changed(row, nodes[row])]
         if not changed:
             return
-        self.edition = object()
+        self.layout_token = object()
         indices: DomainIds = np.array(changed, np.intp)
         view = nodes_of(self._snapshot, indices)
         for topology in self._keys.values():

@@ -347,7 +347,7 @@ class PodLedger(Ledger[PodClass]):
 class TermLedger(Ledger[OwnedTerm]):
     """Terms on every row. Terms that require a label are matched only with pods that have it.
 
-    edition   another object whenever a term gets its first owner or loses its last
+    owners_token   another object whenever a term gets its first owner or loses its last
     """
 
     def __init__(self) -> None:
@@ -359,7 +359,7 @@ class TermLedger(Ledger[OwnedTerm]):
         self._by_key: dict[TermKind, dict[str, dict[OwnedTerm, None]]] = {}
         self._counting: dict[AffinityTerm, dict[Tally[OwnedTerm], None]] = {}
         self._selecting: dict[PodClass, tuple[Mapping[str, str], frozenset[AffinityTerm]]] = {}
-        self.edition = object()
+        self.owners_token = object()
 
     def selecting(
         self, pod_class: PodClass, namespace_labels: Mapping[str, str]
@@ -446,7 +446,7 @@ class TermLedger(Ledger[OwnedTerm]):
 
     def _terms_changed(self) -> None:
         self._selecting.clear()
-        self.edition = object()
+        self.owners_token = object()
 
 
 def _exposure(measure: Measure[OwnedTerm]) -> tuple[frozenset[AffinityTerm], str, Pull]:

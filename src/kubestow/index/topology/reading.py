@@ -26,9 +26,9 @@ class Reading:
     """
 
     __slots__ = (
-        "_edition",
         "_eligibility",
         "_find",
+        "_layout_token",
         "column",
         "counted",
         "has_key",
@@ -52,10 +52,10 @@ class Reading:
         self.key: Final = key
         self._find = find
         self._eligibility = eligibility
-        self._edition: object = None
+        self._layout_token: object = None
 
     def refresh(self, counts: TopologyCounts) -> None:
-        if self._edition is not counts.edition or not self.sums.is_kept:
+        if self._layout_token is not counts.layout_token or not self.sums.is_kept:
             self._look_up(counts)
         if self.tally is not None:
             self.tally.is_used = True
@@ -72,7 +72,7 @@ class Reading:
             self.counted, self.tally = self.column, None
             self.sums = DomainSums(self.column, Amounts(len(self.column.ids)))
             self.sums.is_kept = True
-        self._edition = counts.edition
+        self._layout_token = counts.layout_token
 
 
 def live_pods(key: str, measure: InAll, eligibility: Eligibility) -> Reading:

@@ -20,7 +20,7 @@ from kubestow.index.devices import KnownDevices
 from kubestow.index.devices.per_node import KeptPerNode, NodeSlots, grown
 from kubestow.index.follow import Sources
 from kubestow.plugins.dynamic_resources.allocator import NodeSearch
-from kubestow.plugins.dynamic_resources.attempt import Attempt
+from kubestow.plugins.dynamic_resources.attempt import DeviceAttempt
 from kubestow.plugins.dynamic_resources.results import ClaimAllocation
 
 CLAIM_SETS_MAX: Final = 64  # different sets of claims for which answers are kept
@@ -98,7 +98,7 @@ class AnswerBook:
         self._class_version = -1
         self._answers: OrderedDict[Hashable, Answers] = OrderedDict()
 
-    def look_up(self, attempt: Attempt, pod: Pod) -> Answers:
+    def look_up(self, attempt: DeviceAttempt, pod: Pod) -> Answers:
         version = self._known.classes.version
         if version != self._class_version:
             self._class_version = version
@@ -114,7 +114,7 @@ class AnswerBook:
         return answers
 
 
-def _claims_key(attempt: Attempt, pod: Pod) -> Hashable:
+def _claims_key(attempt: DeviceAttempt, pod: Pod) -> Hashable:
     """Everything the search depends on besides nodes, devices and classes."""
     specs = tuple(
         encode_json(attempt.claims[index].spec)

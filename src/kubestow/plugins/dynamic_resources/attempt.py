@@ -58,8 +58,8 @@ class TakenDevices(NamedTuple):
     mappings: Mappings
 
 
-class Attempt:
-    """One pod's claims and their state.
+class DeviceAttempt:
+    """One pod's claims and their state, in one attempt.
 
     claims          of the pod, as at PreFilter; those that PreBind wrote, as written
     special         index of the claim for extended resources, the last one; -1 if there is none

@@ -15,7 +15,7 @@ from kubestow.errors import PluginError
 from kubestow.framework.handle import EventSink
 from kubestow.framework.metrics import NO_PLUGIN_METRICS, PluginMetrics
 from kubestow.index.devices.claims import Claims
-from kubestow.plugins.dynamic_resources.attempt import Attempt, TakenDevices
+from kubestow.plugins.dynamic_resources.attempt import DeviceAttempt, TakenDevices
 from kubestow.plugins.dynamic_resources.binding_conditions import (
     FAILED_PREFIX,
     Readiness,
@@ -60,7 +60,7 @@ class ClaimBinder:
 
     # --- Reserve ---
 
-    def reserve(self, attempt: Attempt, node_name: str) -> None:
+    def reserve(self, attempt: DeviceAttempt, node_name: str) -> None:
         """Take the devices found for this node; raises PluginError if none were."""
         if not attempt.unallocated:
             return
@@ -78,7 +78,7 @@ class ClaimBinder:
             result = attempt.reserved[index] = taken.results[index]
             self._claims.start_allocation(as_allocated(claim, result))
 
-    def _found(self, attempt: Attempt, node_name: str) -> TakenDevices | None:
+    def _found(self, attempt: DeviceAttempt, node_name: str) -> TakenDevices | None:
         """What Filter found for this node; None if it found nothing."""
         found = attempt.allocations.get(node_name)
         allocations = allocations_on(attempt, found)
@@ -104,7 +104,7 @@ class ClaimBinder:
 
     # --- Unreserve ---
 
-    def unreserve(self, attempt: Attempt, pod: Pod, taken: set[str] | None = None) -> None:
+    def unreserve(self, attempt: DeviceAttempt, pod: Pod, taken: set[str] | None = None) -> None:
         """Give back what the pod took; claims that were written already stay allocated.
 
         Claims whose devices no member of the group uses any more are removed from `taken`.
@@ -121,14 +121,14 @@ class ClaimBinder:
             if claim.status.allocation is not None and is_reserved_for(claim, pod.metadata.uid):
                 self._writer.drop_reservation(claim, pod)
 
-    def _unreserve_special(self, attempt: Attempt, claim: ResourceClaim) -> None:
+    def _unreserve_special(self, attempt: DeviceAttempt, claim: ResourceClaim) -> None:
         self._claims.end_allocation(attempt.special_uid)
         if attempt.special in attempt.reserved and not is_in_memory(claim):
             self._writer.delete_special(claim)
 
     # --- PreBind ---
 
-    async def bind(self, attempt: Attempt, pod: Pod, node_name: str) -> None:
+    async def bind(self, attempt: DeviceAttempt, pod: Pod, node_name: str) -> None:
         """Write allocations and reservations, and wait for devices that have to be prepared."""
         for index in range(len(attempt.claims)):
             if not self._group_claims.is_reserved(attempt.claims[index], pod):
@@ -136,7 +136,7 @@ class ClaimBinder:
         if self._binding_timeout_ns is not None:
             await self._wait_for_devices(attempt, pod, node_name, self._binding_timeout_ns)
 
-    async def _bind_claim(self, attempt: Attempt, index: int, pod: Pod) -> None:
+    async def _bind_claim(self, attempt: DeviceAttempt, index: int, pod: Pod) -> None:
         allocation = attempt.reserved.get(index)
         claim = attempt.claims[index]
         in_flight_uid = claim.metadata.uid
@@ -171,7 +171,7 @@ class ClaimBinder:
         return created
 
     async def _wait_for_devices(
-        self, attempt: Attempt, pod: Pod, node_name: str, timeout_ns: int
+        self, attempt: DeviceAttempt, pod: Pod, node_name: str, timeout_ns: int
     ) -> None:
         if not any(map(waiting_results, attempt.claims)):
             return
@@ -186,7 +186,7 @@ class ClaimBinder:
         finally:
             self._report_wait(attempt, outcome, self._clock.monotonic_s() - started_s)
 
-    def _report_wait(self, attempt: Attempt, outcome: str, duration_s: float) -> None:
+    def _report_wait(self, attempt: DeviceAttempt, outcome: str, duration_s: float) -> None:
         """The duration counts once per device, the wait once per device with conditions."""
         for claim in attempt.claims:
             allocation = claim.status.allocation
@@ -198,7 +198,7 @@ class ClaimBinder:
                 self._metrics.device_conditions_ended(self._profile_name, result.driver, outcome)
 
     async def _poll_devices(
-        self, attempt: Attempt, pod: Pod, node_name: str, timeout_ns: int
+        self, attempt: DeviceAttempt, pod: Pod, node_name: str, timeout_ns: int
     ) -> None:
         self._events.record(
             pod,
@@ -214,7 +214,7 @@ class ClaimBinder:
                 raise PluginError(f"{_TIMEOUT}: context deadline exceeded")
             await self._sleep(min(POLL_INTERVAL_S, left_s))
 
-    def _are_ready(self, attempt: Attempt, timeout_ns: int) -> bool:
+    def _are_ready(self, attempt: DeviceAttempt, timeout_ns: int) -> bool:
         """Whether all claims are ready; the first that is not decides."""
         for index, claim in enumerate(attempt.claims):
             meta = claim.metadata

@@ -17,7 +17,7 @@ from kubestow.index.node_match import matches_selector
 from kubestow.index.nodes import Nodes
 from kubestow.plugins.dynamic_resources.allocator import DeviceAllocator, InvalidPools, TimedOut
 from kubestow.plugins.dynamic_resources.answers import AnswerBook, Answers, Found
-from kubestow.plugins.dynamic_resources.attempt import Attempt, DeviceDemand, NodeAllocation
+from kubestow.plugins.dynamic_resources.attempt import DeviceAttempt, DeviceDemand, NodeAllocation
 from kubestow.plugins.dynamic_resources.extended_resources import (
     Mappings,
     special_requests,
@@ -43,7 +43,7 @@ class DeviceFilter:
         self._allocator = allocator
         self._book = AnswerBook(known)
 
-    def codes(self, attempt: Attempt, pod: Pod, nodes: Nodes) -> IntArray:
+    def codes(self, attempt: DeviceAttempt, pod: Pod, nodes: Nodes) -> IntArray:
         """int64[node]: the verdicts; what the pod would get is stored in the attempt."""
         special = attempt.special_claim
         if special is not None and special.spec.devices.requests:
@@ -62,7 +62,7 @@ class DeviceFilter:
         passed.note(slots, codes)
         return codes
 
-    def scores(self, attempt: Attempt, pod: Pod, nodes: Nodes) -> IntArray:
+    def scores(self, attempt: DeviceAttempt, pod: Pod, nodes: Nodes) -> IntArray:
         """int64[node]: the preference scores of the alternatives the pod would get (B9)."""
         if not attempt.unallocated:
             return np.zeros(len(nodes), np.int64)
@@ -80,7 +80,7 @@ class DeviceFilter:
         slots = self._known.slots.of(nodes)
         return np.where(answers.is_found[slots], answers.scores[slots] + earlier, 0)
 
-    def _scores_with_shared(self, attempt: Attempt, pod: Pod, nodes: Nodes) -> IntArray:
+    def _scores_with_shared(self, attempt: DeviceAttempt, pod: Pod, nodes: Nodes) -> IntArray:
         if attempt.searched and not isinstance(attempt.allocations, _PassedNodes):
             self.codes(attempt, pod, nodes)
         scores: list[int] = []
@@ -98,7 +98,7 @@ class DeviceFilter:
             )
         return np.array(scores, np.int64)
 
-    def _passed_nodes(self, attempt: Attempt, pod: Pod) -> "_PassedNodes":
+    def _passed_nodes(self, attempt: DeviceAttempt, pod: Pod) -> "_PassedNodes":
         passed = attempt.allocations
         if not isinstance(passed, _PassedNodes):
             answers = self._book.look_up(attempt, pod)
@@ -108,7 +108,7 @@ class DeviceFilter:
         return passed
 
     def _bring_up_to_date(
-        self, answers: Answers, attempt: Attempt, pod: Pod, slots: IntArray
+        self, answers: Answers, attempt: DeviceAttempt, pod: Pod, slots: IntArray
     ) -> None:
         missing = answers.missing(slots)
         if self._allocator.never_finishes:
@@ -132,7 +132,7 @@ class DeviceFilter:
                     answers.keep(slot, code)
 
     def _search(
-        self, answers: Answers, attempt: Attempt, pod: Pod, slot: int
+        self, answers: Answers, attempt: DeviceAttempt, pod: Pod, slot: int
     ) -> Found | Status | None:
         """The verdict on one node; None if it passes without any device for the pod."""
         node = self._known.slots.node(slot)
@@ -163,7 +163,7 @@ class DeviceFilter:
         return NO_DEVICES if allocations is None else Found(allocations, served)
 
     def _allocations(
-        self, answers: Answers, attempt: Attempt, slot: int, plans: Sequence[ClaimPlan]
+        self, answers: Answers, attempt: DeviceAttempt, slot: int, plans: Sequence[ClaimPlan]
     ) -> tuple[ClaimAllocation, ...] | None:
         """The result of the search on a node, which may go on where it was interrupted."""
         names = tuple([plan.name for plan in plans])
@@ -176,7 +176,7 @@ class DeviceFilter:
             answers.keep_interrupted(names, slot, search)
             raise
 
-    def _served_by_devices(self, attempt: Attempt, node: Node) -> tuple[str, ...] | Status:
+    def _served_by_devices(self, attempt: DeviceAttempt, node: Node) -> tuple[str, ...] | Status:
         """The pod's extended resources that devices serve here, not a device plugin."""
         allocatable = node.status.allocatable
         served: list[str] = []
@@ -189,13 +189,15 @@ class DeviceFilter:
                 return MISSING_RESOURCE
         return tuple(served)
 
-    def _demand(self, attempt: Attempt, pod: Pod, served: tuple[str, ...]) -> DeviceDemand:
+    def _demand(self, attempt: DeviceAttempt, pod: Pod, served: tuple[str, ...]) -> DeviceDemand:
         demand = attempt.demands.get(served)
         if demand is None:
             demand = attempt.demands[served] = self._make_demand(attempt, pod, served)
         return demand
 
-    def _make_demand(self, attempt: Attempt, pod: Pod, served: tuple[str, ...]) -> DeviceDemand:
+    def _make_demand(
+        self, attempt: DeviceAttempt, pod: Pod, served: tuple[str, ...]
+    ) -> DeviceDemand:
         claims = [attempt.claims[index] for index in attempt.searched]
         mappings: Mappings = ()
         if served:
@@ -211,7 +213,7 @@ class DeviceFilter:
 
 
 def allocations_on(
-    attempt: Attempt, on_node: NodeAllocation | None
+    attempt: DeviceAttempt, on_node: NodeAllocation | None
 ) -> list[ClaimAllocation] | None:
     """What the claims that need devices get on a node; None if the node has nothing for them.
     `on_node` is what was found there.
@@ -255,7 +257,7 @@ class _PassedNodes:
         return NodeAllocation(demand.claims, found.allocations, demand.mappings)
 
 
-def _reject_unavailable(attempt: Attempt, nodes: Nodes, codes: IntArray) -> None:
+def _reject_unavailable(attempt: DeviceAttempt, nodes: Nodes, codes: IntArray) -> None:
     """Reject nodes on which an allocated claim cannot be used, and record these claims."""
     is_open = codes == 0
     is_rejected = np.zeros(len(nodes), np.bool_)

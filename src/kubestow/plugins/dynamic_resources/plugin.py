@@ -21,7 +21,7 @@ from kubestow.framework.status import Status
 from kubestow.index.devices import KnownDevices
 from kubestow.index.nodes import Nodes
 from kubestow.plugins.dynamic_resources.allocator import DeviceAllocator
-from kubestow.plugins.dynamic_resources.attempt import Attempt
+from kubestow.plugins.dynamic_resources.attempt import DeviceAttempt
 from kubestow.plugins.dynamic_resources.binding import ClaimBinder
 from kubestow.plugins.dynamic_resources.extended_resources import is_in_memory
 from kubestow.plugins.dynamic_resources.features import features_of, has_binding_conditions
@@ -126,7 +126,7 @@ class DynamicResources:
         return None
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
-        attempt: Attempt = state.read(self.name)
+        attempt: DeviceAttempt = state.read(self.name)
         if not attempt.claims:
             return None
         attempt.timer = state.timer
@@ -135,13 +135,13 @@ class DynamicResources:
     def filter_status(self, state: CycleState, code: int) -> Status:
         if code > 0:
             return rejection(code)
-        attempt: Attempt = state.read(self.name)
+        attempt: DeviceAttempt = state.read(self.name)
         return attempt.codes.status_of(code)
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
-        attempt: Attempt = state.read(self.name)
+        attempt: DeviceAttempt = state.read(self.name)
         if not attempt.claims:
             return None, NO_CLAIMS
         candidates = deallocatable(attempt, pod.uid)
@@ -166,7 +166,7 @@ class DynamicResources:
         return self._filter.scores(state.read(self.name), pod.pod, nodes)
 
     def _scores_zero(self, state: CycleState, pod: PodInfo) -> bool:
-        attempt: Attempt | None = state.get(self.name)
+        attempt: DeviceAttempt | None = state.get(self.name)
         return (
             attempt is None
             or not self._scores_alternatives
@@ -180,7 +180,7 @@ class DynamicResources:
     # --- binding ---
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        attempt: Attempt = state.read(self.name)
+        attempt: DeviceAttempt = state.read(self.name)
         if not attempt.claims:
             return None
         self._binder.reserve(attempt, node_name)
@@ -190,12 +190,12 @@ class DynamicResources:
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        attempt: Attempt | None = state.get(self.name)
+        attempt: DeviceAttempt | None = state.get(self.name)
         if attempt is not None:
             self._binder.unreserve(attempt, pod.pod, _taken_in(state))
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> PreFlight:
-        attempt: Attempt = state.read(self.name)
+        attempt: DeviceAttempt = state.read(self.name)
         return PreFlight(None if attempt.claims else Status.skip(), allow_parallel=True)
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
@@ -203,7 +203,7 @@ class DynamicResources:
         return None
 
 
-def deallocatable(attempt: Attempt, pod_uid: str) -> list[ResourceClaim]:
+def deallocatable(attempt: DeviceAttempt, pod_uid: str) -> list[ResourceClaim]:
     """Claims that keep the pod from some node, and that no other pod uses (B9)."""
     return [
         attempt.claims[index]
@@ -219,7 +219,7 @@ def _taken_in(state: CycleState) -> set[str]:
 
 
 # Shared: an attempt without claims is never changed.
-_NO_CLAIMS_AT_ALL: Final = Attempt()
+_NO_CLAIMS_AT_ALL: Final = DeviceAttempt()
 
 
 def _filter_timeout_s(args: DynamicResourcesArgs, gates: FeatureGates) -> float:

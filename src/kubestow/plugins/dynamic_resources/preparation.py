@@ -14,7 +14,7 @@ from kubestow.clock import Clock
 from kubestow.errors import PluginError
 from kubestow.framework.status import Status
 from kubestow.index.devices import KnownDevices
-from kubestow.plugins.dynamic_resources.attempt import Attempt
+from kubestow.plugins.dynamic_resources.attempt import DeviceAttempt
 from kubestow.plugins.dynamic_resources.binding_conditions import (
     Readiness,
     binding_state,
@@ -60,13 +60,13 @@ class Preparation:
             and bool(pod.accounted.requested.scalar)
         )
 
-    def prepare(self, pod: PodInfo, taken: Set[str] = frozenset()) -> Attempt | Status:
+    def prepare(self, pod: PodInfo, taken: Set[str] = frozenset()) -> DeviceAttempt | Status:
         """The pod's claims by state, or why it cannot be tried; raises PluginError.
 
         `taken` are UIDs of claims for which other members of the pod's group take devices in the
         same cycle.
         """
-        attempt = Attempt()
+        attempt = DeviceAttempt()
         accepts_groups = self._group_claims.is_enabled
         try:
             claims = claims_of(pod.pod, self._known.claims, accepts_groups=accepts_groups)
@@ -88,7 +88,7 @@ class Preparation:
         return attempt
 
     def _sort(
-        self, attempt: Attempt, index: int, claim: ResourceClaim, taken: Set[str]
+        self, attempt: DeviceAttempt, index: int, claim: ResourceClaim, taken: Set[str]
     ) -> Status | None:
         if claim.status.allocation is None:
             attempt.unallocated.append(index)

@@ -96,7 +96,7 @@ class FilterState:
         if not self._is_shared:
             return None
         is_first = bool(self._near) and self._may_be_first()
-        return self._required.row_codes(self._standing.counts.edition, is_first=is_first)
+        return self._required.row_codes(self._standing.counts.layout_token, is_first=is_first)
 
     def is_forbidden(self, nodes: Nodes) -> BoolArray | None:
         """bool[node]: whether terms of other pods keep this one out; None if nowhere."""

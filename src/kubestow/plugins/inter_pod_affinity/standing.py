@@ -47,12 +47,12 @@ class RequiredCounts:
         }
         self._kept_codes: RowCodes | None = None
 
-    def row_codes(self, edition: object, *, is_first: bool) -> RowCodes:
+    def row_codes(self, layout_token: object, *, is_first: bool) -> RowCodes:
         """The verdicts node by node; `is_first` if the pod needs no other pod near it (spec 06
-        §6.2.6), `edition` is that of the counts."""
+        §6.2.6), `layout_token` is that of the counts."""
         if self._kept_codes is not None:
             return self._kept_codes
-        basis: list[object] = [edition, is_first]
+        basis: list[object] = [layout_token, is_first]
         is_constant = not self.near
         for code, found in ((FAR, self.near), (NEAR, self.apart), (FORBIDDEN, self.forbidden)):
             basis.append(code)
@@ -92,7 +92,7 @@ class Standing:
 
     __slots__ = (
         "_counted",
-        "_edition",
+        "_layout_token",
         "_readings",
         "_sums",
         "counts",
@@ -118,7 +118,7 @@ class Standing:
         own = *required.near_readings, *required.apart_readings
         self._readings = *own, *exposed.forbidding
         self._sums: list[DomainSums] = []
-        self._edition: object = None
+        self._layout_token: object = None
         self._counted: RequiredCounts | None = None
 
     def required_counts(self) -> RequiredCounts | None:
@@ -132,9 +132,13 @@ class Standing:
         ):
             return None
         sums = [reading.sums for reading in self._readings]
-        if self._counted is None or self._edition is not counts.edition or self._sums != sums:
+        if (
+            self._counted is None
+            or self._layout_token is not counts.layout_token
+            or self._sums != sums
+        ):
             self._counted = RequiredCounts(required, self.exposed)
-            self._sums, self._edition = sums, counts.edition
+            self._sums, self._layout_token = sums, counts.layout_token
         return self._counted
 
     def pulls(self) -> bool:
@@ -176,7 +180,7 @@ class Standings:
 
     def _at(self, pod: PodInfo, counts: TopologyCounts, version: int) -> Standing:
         ledger, pod_class = counts.terms, pod.pod_class
-        depends = pod.terms, ledger.edition, version
+        depends = pod.terms, ledger.owners_token, version
         last = self._last if depends == self._depends else None
         if last is not None and pod_class is self._pod_class:
             return last

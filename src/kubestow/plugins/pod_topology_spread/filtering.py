@@ -108,15 +108,15 @@ class HardConstraint:
 class FilterState:
     """The hard constraints of an attempt, in order."""
 
-    __slots__ = ("_edition", "_is_shared", "constraints", "namespace")
+    __slots__ = ("_is_shared", "_layout_token", "constraints", "namespace")
 
     def __init__(
-        self, constraints: Sequence[HardConstraint], namespace: str, edition: object = None
+        self, constraints: Sequence[HardConstraint], namespace: str, layout_token: object = None
     ) -> None:
-        """`edition` is that of the counts. A simulation changes a copy of the constraints."""
+        """`layout_token` is that of the counts. A simulation changes a copy of the constraints."""
         self.constraints = constraints
         self.namespace = namespace
-        self._edition = edition
+        self._layout_token = layout_token
         self._is_shared = True
 
     def passes_all(self) -> bool:
@@ -135,7 +135,7 @@ class FilterState:
     def row_codes(self) -> RowCodes | None:
         """The codes of the filter, node by node; None in a simulation."""
         bases = [constraint.basis() for constraint in self.constraints]
-        return None if None in bases else RowCodes((self._edition, *bases), self._code_of)
+        return None if None in bases else RowCodes((self._layout_token, *bases), self._code_of)
 
     def _code_of(self, row: int) -> int:
         for constraint in self.constraints:
@@ -155,7 +155,7 @@ class FilterState:
 
     def clone(self) -> "FilterState":
         constraints = self.constraints if self._is_shared else self.copied()
-        clone = type(self)(constraints, self.namespace, self._edition)
+        clone = type(self)(constraints, self.namespace, self._layout_token)
         clone._is_shared = self._is_shared
         return clone
 
@@ -167,7 +167,7 @@ class FilterState:
 class HardConstraints:
     """The hard constraints of pods of one kind, with where their counts are found."""
 
-    __slots__ = ("_edition", "_found", "_prepared", "_read")
+    __slots__ = ("_found", "_layout_token", "_prepared", "_read")
 
     def __init__(
         self, pod: PodInfo, constraints: Sequence[Constraint], *, comparison_operators: bool
@@ -190,7 +190,7 @@ class HardConstraints:
         # Those of the last pod, and what they depend on: mostly the next one has the same.
         self._prepared: list[HardConstraint] = []
         self._found: list[tuple[DomainSums, bool]] = []
-        self._edition: object = None
+        self._layout_token: object = None
 
     def __len__(self) -> int:
         return len(self._read)
@@ -203,8 +203,8 @@ class HardConstraints:
             found.append((reading.sums, constraint.selector.matches(labels)))
             if not reading.has_key:
                 break  # On a key that no node has, it fails on every node.
-        if found != self._found or counts.edition is not self._edition:
-            self._found, self._edition = found, counts.edition
+        if found != self._found or counts.layout_token is not self._layout_token:
+            self._found, self._layout_token = found, counts.layout_token
             self._prepared = [
                 HardConstraint(
                     constraint,
@@ -215,4 +215,4 @@ class HardConstraints:
                     self._read, found, strict=False
                 )
             ]
-        return FilterState(self._prepared, pod.namespace, counts.edition)
+        return FilterState(self._prepared, pod.namespace, counts.layout_token)

@@ -146,7 +146,7 @@ class SoftConstraints:
         if self._needed and other.column.populations.item(ABSENT):
             return None
         index = nodes.snapshot.derived(CellIndex)
-        cells = index.of(host.tally, other.column, counts.edition)
+        cells = index.of(host.tally, other.column, counts.layout_token)
         return cells if cells.are_few else None
 
 

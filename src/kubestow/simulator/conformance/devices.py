@@ -16,7 +16,7 @@ from kubestow.framework.runner import run_unreserve
 from kubestow.framework.status import Status
 from kubestow.index.devices import KnownDevices
 from kubestow.plugins.dynamic_resources import DynamicResources
-from kubestow.plugins.dynamic_resources.attempt import Attempt
+from kubestow.plugins.dynamic_resources.attempt import DeviceAttempt
 from kubestow.plugins.dynamic_resources.binding import as_allocated
 from kubestow.plugins.dynamic_resources.extended_resources import is_in_memory, with_requests
 from kubestow.plugins.dynamic_resources.plugin import deallocatable
@@ -180,7 +180,7 @@ def _written(claim: ResourceClaim) -> JsonObject:
     return written
 
 
-def _allocations(attempt: Attempt, node_name: str) -> dict[str, list[str]] | None:
+def _allocations(attempt: DeviceAttempt, node_name: str) -> dict[str, list[str]] | None:
     found = attempt.allocations.get(node_name)
     if found is None:
         return None
@@ -193,7 +193,7 @@ def _allocations(attempt: Attempt, node_name: str) -> dict[str, list[str]] | Non
     }
 
 
-def _reserved(attempt: Attempt, index: int, claim: ResourceClaim) -> JsonObject:
+def _reserved(attempt: DeviceAttempt, index: int, claim: ResourceClaim) -> JsonObject:
     entry: JsonObject = {
         "claim": _claim_name(attempt, claim),
         "allocation": to_document(attempt.reserved[index]),
@@ -229,16 +229,16 @@ def _amounts(capacity: Mapping[str, str]) -> dict[str, int]:
     return {name: parse_quantity(text).nano for name, text in capacity.items()}
 
 
-def _claim_name(attempt: Attempt, claim: ResourceClaim) -> str:
+def _claim_name(attempt: DeviceAttempt, claim: ResourceClaim) -> str:
     special = attempt.special_claim
     if special is not None and claim.metadata.name == special.metadata.name:
         return f"{claim.metadata.namespace}/{EXTENDED_RESOURCES}"
     return object_ref(claim.metadata)
 
 
-def _attempt(decision: Decision) -> Attempt | None:
+def _attempt(decision: Decision) -> DeviceAttempt | None:
     attempt = decision.state.get(DynamicResources.name)
-    return attempt if isinstance(attempt, Attempt) else None
+    return attempt if isinstance(attempt, DeviceAttempt) else None
 
 
 def _plugin(world: World, decision: Decision) -> DynamicResources | None:
