@@ -31,7 +31,7 @@ Strike = Callable[[Reached], None]
 
 
 class Moments:
-    """What is armed."""
+    """The strikes that are armed: each hits when its moment comes."""
 
     def __init__(self) -> None:
         self._armed: dict[Moment, deque[Strike]] = {moment: deque() for moment in Moment}

@@ -22,7 +22,7 @@ FinalScores = Callable[[CycleState, PodInfo, Nodes], IntArray | None]
 
 
 class Reads(IntEnum):
-    """What of a node decides an answer about it; never anything of other nodes."""
+    """How much of a node an answer about it depends on; it never depends on other nodes."""
 
     NODE = 0  # the Node object alone
     NUMBERS = 1  # also how many pods are on the node and what they request
@@ -30,7 +30,7 @@ class Reads(IntEnum):
 
 
 class PodReads(IntEnum):
-    """What of a pod decides an answer about it; never its name, its claims or its priority."""
+    """How much of a pod an answer depends on; never on its name, its claims or its priority."""
 
     REQUESTS = 0  # nothing but what its containers request of each resource
     SPEC = 1  # the spec less resources, pod affinity and spread constraints

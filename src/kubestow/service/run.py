@@ -52,7 +52,7 @@ from kubestow.service.leadership import Leadership
 from kubestow.service.loops import Loops, OtherLoop, SharedLoops
 from kubestow.service.metrics.process_metrics import ComponentMetrics, ProcessMetrics
 from kubestow.service.options import SchedulerOptions
-from kubestow.service.serving.application import Site
+from kubestow.service.serving.application import PagePaths
 from kubestow.service.serving.serving import Serving
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class ServiceProcess(ABC):
         """What is known of a pod, for its explanation; versions that keep no attempts know none."""
         return None
 
-    def page_site(self, port: OtherLoop) -> Site | None:
+    def page_site(self, port: OtherLoop) -> PagePaths | None:
         """The page on the port, made on its loop; None without one."""
         return None
 
@@ -426,7 +426,7 @@ class SchedulerProcess(ServiceProcess):
     def running_pod(self, namespace: str, name: str) -> RunningPod | None:
         return find_running(self.scheduler, self.history, namespace, name)
 
-    def page_site(self, port: OtherLoop) -> Site | None:
+    def page_site(self, port: OtherLoop) -> PagePaths | None:
         if self._page is None:
             return None
         return self._page.site(self.config, self.options.gates, self.history, port)

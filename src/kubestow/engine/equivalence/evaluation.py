@@ -75,7 +75,7 @@ class ReusingEvaluation:
         # With what the plugins of the frame and the record stored.
         stored = None if record is None else record.state
         self.state = frame.state.joined(stored, skipped.filter, skipped.score)
-        # Those that PreFilter of the attempt will leave out included.
+        # Among them those that the attempt's PreFilter will leave out.
         self._filters = steps.filter
         self._row_codes: Sequence[tuple[int, RowCodes]] = ()
         self._passing = kept.passing

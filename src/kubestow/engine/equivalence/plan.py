@@ -77,7 +77,7 @@ class ReusePlan:
         return found
 
     def skipped(self, pod: PodInfo) -> Skipped:
-        """The plugins that leave this pod alone, of those that may: one object for each set."""
+        """The plugins that need not be asked about this pod; equal sets are one object."""
         asked = 0
         for bit, concerns, concerns_filter, concerns_score in self._concerns:
             if concerns(pod):

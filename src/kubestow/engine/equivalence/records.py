@@ -60,7 +60,7 @@ def kept_max(nodes: int, node_bytes: int) -> int:
 
 
 class Account(Generic[T]):
-    """What was paid for asking plugins that one of these would have saved.
+    """The cost so far of asking plugins without a frame or record, which would have saved it.
 
     rows      how many nodes the last attempt looked at
     end       where the log of changes ended at the last attempt

@@ -61,7 +61,7 @@ Route = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 Accepts = Callable[[str], Awaitable[bool]]
 
 
-class Site(Protocol):
+class PagePaths(Protocol):
     """Paths for browsers (`page_site`), which is loaded only where the page is asked for.
 
     prefix         with which all its paths begin
@@ -121,7 +121,7 @@ class Application:
         clock: Clock,
         rng: np.random.Generator,
         *,
-        page: Site | None = None,
+        page: PagePaths | None = None,
     ) -> None:
         self._pages = pages
         self._page = page
@@ -194,7 +194,7 @@ class Application:
 
     # --- the page ---
 
-    async def _show(self, request: web.BaseRequest, page: Site) -> web.StreamResponse:
+    async def _show(self, request: web.BaseRequest, page: PagePaths) -> web.StreamResponse:
         """The page, for those who may read it; a form for browsers without credentials."""
         path, method = request.path, request.method
         if path == page.session_path:
@@ -211,7 +211,7 @@ class Application:
             keep(request)
         return await page.handle(request)
 
-    async def _may_see(self, page: Site, token: str) -> bool:
+    async def _may_see(self, page: PagePaths, token: str) -> bool:
         try:
             user = await self._authenticator.identify(TokenHeaders(token), None)
         except UnauthorizedError:

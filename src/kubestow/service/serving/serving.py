@@ -20,7 +20,7 @@ from kubestow.service.loops import OtherLoop, SharedLoop
 from kubestow.service.metrics.pod_resources import pod_resource_texts
 from kubestow.service.metrics.process_metrics import ComponentMetrics
 from kubestow.service.options import SchedulerOptions
-from kubestow.service.serving.application import Application, Pages, Site
+from kubestow.service.serving.application import Application, PagePaths, Pages
 from kubestow.service.serving.authentication import Authenticator
 from kubestow.service.serving.authorization import Authorizer
 from kubestow.service.serving.certificates import ServingCertificates
@@ -66,7 +66,7 @@ class Served(Protocol):
         """What is known of a pod, for its explanation."""
         ...
 
-    def page_site(self, port: OtherLoop) -> Site | None:
+    def page_site(self, port: OtherLoop) -> PagePaths | None:
         """The page on this port, made on its loop; None without one."""
         ...
 
@@ -108,7 +108,7 @@ class Serving:
         )
         self._socket = bind_socket(options.serving)
         self._server: HttpsServer | None = None
-        self._page: Site | None = None
+        self._page: PagePaths | None = None
 
     @property
     def address(self) -> str:
