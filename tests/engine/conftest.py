@@ -1,7 +1,7 @@
 """A scheduler with plugins from functions and a server in memory."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,6 +16,7 @@ from kubestow.config.profile import PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision
 from kubestow.engine.factory import SchedulerFactory
+from kubestow.engine.observer import Observer
 from kubestow.engine.scheduler import PodAttempt
 from kubestow.errors import ApiError
 from kubestow.framework.plugin import BindPlugin, Plugin, QueueSortPlugin
@@ -75,6 +76,7 @@ class World:
         gates: FeatureGates | None = None,
         profile_names: Iterable[str] = (PROFILE,),
         factory: type[SchedulerFactory] = SchedulerFactory,
+        observers: Sequence[Observer] = (),
     ) -> None:
         self.clock = VirtualClock(asyncio.get_running_loop())
         self.server = FakeServer()
@@ -91,6 +93,7 @@ class World:
             registry={plugin.name: _PluginClass(plugin) for plugin in chosen},
             gates=gates or FeatureGates(),
             listeners=[lambda decision, _: self.decisions.append(decision)],
+            observers=observers,
         ).build()
         self.queue, self.cache = self.scheduler.queue, self.scheduler.cache
         for node in nodes:

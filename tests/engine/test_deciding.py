@@ -71,6 +71,7 @@ def test_a_configuration_that_is_wrong_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "allowed"),
     [
+        ("Decider", {"engine/deciding.py"}),
         ("build_profiles", {"engine/deciding.py"}),
         # The second is for tests that make a single plugin.
         ("Handle", {"engine/deciding.py", "testing/handles.py"}),

@@ -58,7 +58,7 @@ def test_attempts_of_pods_that_waited_are_kept(
 ) -> None:
     history = AttemptHistory(ManualClock())
     decision = decided(cluster, name)
-    history(decision, queued(decision.pod.pod, attempts))
+    history.decided(decision, queued(decision.pod.pod, attempts))
     kept = history.find("default", name)
     assert (kept is not None) == is_kept
     if kept is not None:
@@ -70,7 +70,7 @@ def test_a_newer_attempt_replaces_the_last(cluster: StillCluster) -> None:
     history = AttemptHistory(ManualClock())
     for attempts in (1, 2):
         decision = decided(cluster, "big0")
-        history(decision, queued(decision.pod.pod, attempts))
+        history.decided(decision, queued(decision.pod.pod, attempts))
     kept = history.find("default", "big0")
     assert kept is not None
     assert kept.attempts == 2
@@ -85,7 +85,7 @@ def test_the_oldest_are_dropped_when_there_are_too_many(
     history = AttemptHistory(ManualClock())
     for number in range(5):
         decision = decided(cluster, f"big{number}")
-        history(decision, queued(decision.pod.pod, 1))
+        history.decided(decision, queued(decision.pod.pod, 1))
     statistics = history.statistics()
     assert (statistics.pods, statistics.values, statistics.dropped) == (3, 6, 2)
     assert history.find("default", "big1") is None
@@ -97,7 +97,7 @@ def test_copies_take_a_small_share_of_the_time(cluster: StillCluster) -> None:
     history = AttemptHistory(clock)
     decision = decided(cluster, "big0")
     for _ in range(200):
-        history(decision, queued(decision.pod.pod, 1))
+        history.decided(decision, queued(decision.pod.pod, 1))
     # A copy takes a millisecond here, so about one in fifty attempts is copied.
     skipped = history.statistics().skipped
     assert 190 <= skipped <= 197

@@ -19,7 +19,7 @@ MakeCluster = Callable[..., StillCluster]
 def tried(cluster: StillCluster, history: AttemptHistory) -> None:
     """Try all waiting pods once, as a scheduler does."""
     scheduler = cluster.scheduler
-    scheduler.history = history
+    cluster.listeners.append(history.decided)
 
     async def cycles() -> None:
         while (queued_pod := scheduler.queue.pop_nowait()) is not None:

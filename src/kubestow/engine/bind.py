@@ -20,6 +20,7 @@ from kubestow.engine.decision import CLEAR_NOMINATION, FitError
 from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.failure import FailureHandler
 from kubestow.engine.metrics import SCHEDULED, SchedulerMetrics
+from kubestow.engine.observer import Observer, callers
 from kubestow.errors import CacheError, PluginError
 from kubestow.framework.answers import (
     no_answer,
@@ -85,6 +86,7 @@ class Binder:
         looks_ahead: bool,
         extenders: ExtenderChain | None,
         may_bind: BindPermission | None = None,
+        observers: Sequence[Observer] = (),
     ) -> None:
         """`events` are by scheduler name. `looks_ahead` is NominatedNodeNameForExpectation: run
         PreBindPreFlight, skip PreBind plugins without work, and write the nominated node."""
@@ -100,6 +102,9 @@ class Binder:
         self._looks_ahead = looks_ahead
         self._extenders = extenders
         self._may_bind = may_bind
+        self._on_submitted = callers(observers, Observer.submitted)
+        self._on_binding_failed = callers(observers, Observer.binding_failed)
+        self._on_bound = callers(observers, Observer.bound)
         # How many pods are being bound.
         self.running_count = 0
 
@@ -107,7 +112,12 @@ class Binder:
         placement.state.meter.resume()
         self.running_count += 1
         try:
-            status = await self.try_bind(placement)
+            for call in self._on_submitted:
+                call(placement.queued_pod, placement.node_name)
+            status = await self._try_bind(placement)
+            if status is not None:
+                for wait in self._on_binding_failed:
+                    await wait(placement.queued_pod, status)
         except BaseException as error:
             if is_cancellation(error):
                 raise
@@ -142,6 +152,8 @@ class Binder:
         )
         meter.attempt_ended(SCHEDULED)
         self._metrics.pod_bound(placement.queued_pod)
+        for call in self._on_bound:
+            call(placement.queued_pod, placement.node_name)
         for plugin in placement.profile.post_bind:
             guarded(
                 lambda plugin=plugin: no_answer(
@@ -156,7 +168,7 @@ class Binder:
         if placement.state.pods_to_activate:
             self._queue.activate(placement.state.pods_to_activate.values())
 
-    async def try_bind(self, placement: Placement) -> Status | None:
+    async def _try_bind(self, placement: Placement) -> Status | None:
         """Everything up to the written binding; what failed, if anything did."""
         uid, meter = placement.queued_pod.pod_info.uid, placement.state.meter
         preflight = None

@@ -8,6 +8,7 @@ the cycle until they have answered, as upstream. The result is a `Decision`.
 """
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from kubestow.engine.equivalence.verdicts import FallBackToPlain
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
 from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.feasible import FeasibleNodes
+from kubestow.engine.observer import Observer, callers
 from kubestow.engine.select_host import HostSelector, PreorderSelector
 from kubestow.errors import BudgetSpentError, PluginError, SetAsideError
 from kubestow.framework.attempt_timer import AttemptTimer
@@ -65,6 +67,7 @@ class Decider:
         extenders: ExtenderChain | None = None,
         selector: HostSelector | None = None,
         timer: AttemptTimer | None = None,
+        observers: Sequence[Observer] = (),
     ) -> None:
         self._snapshot = snapshot
         self._feasible = FeasibleNodes(snapshot, nominator, extenders, percentage_of_nodes_to_score)
@@ -74,6 +77,7 @@ class Decider:
         self._records = Records(snapshot, timer) if reuses_answers else None
         self._timer = timer
         self._extenders = extenders
+        self._on_searched = callers(observers, Observer.searched)
         # Set while pods are tried together as a group.
         self.group_cycle: GroupCycle | None = None
 
@@ -137,10 +141,12 @@ class Decider:
         error = self._feasible.find(profile, decision, evaluation)
         if error is not None:
             return decision.fail(error, CLEAR_NOMINATION)
+        for call in self._on_searched:
+            call(decision)
         match decision.feasible_count:
             case 0:
                 decision.is_by_shape = evaluation.depends_on_shape()
-                return self.after_filters_failed(profile, decision)
+                return self._after_filters_failed(profile, decision)
             case 1:
                 decision.node_name = snapshot.names[decision.feasible_row(0)]
             case _:
@@ -186,7 +192,7 @@ class Decider:
         decision.scores = Scores.known(total, tuple(parts))
         return self._selector.select(np.where(total == total.max(), priorities.randomizers, -1))
 
-    def after_filters_failed(self, profile: Profile, decision: Decision) -> Decision:
+    def _after_filters_failed(self, profile: Profile, decision: Decision) -> Decision:
         """No node fits: ask PostFilter and add its answer to the message (spec 04 §9)."""
         diagnosis = decision.diagnosis
         decision.fit_error_text = diagnosis.message()

@@ -8,7 +8,7 @@
 chooses which pod is tried next, `NoQueue` takes the place of the queue.
 """
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -28,6 +28,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision
 from kubestow.engine.extenders import ExtenderChain
+from kubestow.engine.observer import Observer
 from kubestow.engine.profiles import Registry, build_profiles
 from kubestow.engine.select_host import HostSelector
 from kubestow.framework.attempt_timer import AttemptTimer
@@ -105,7 +106,7 @@ class DecidingHalf(Generic[Q]):
     selector: HostSelector | None = None
     timer: AttemptTimer | None = None
     reuses_answers: bool = True
-    decider_type: type[Decider] = Decider
+    observers: Sequence[Observer] = ()
 
     # Handles and profiles are by scheduler name.
     handles: dict[str, Handle] = field(default_factory=dict[str, Handle], init=False)
@@ -123,7 +124,7 @@ class DecidingHalf(Generic[Q]):
         for handle in self.handles.values():
             handle.nominator = self.queue.nominator
             handle.activate = self.queue.activate
-        self.decider = self.decider_type(
+        self.decider = Decider(
             self.snapshot,
             self.queue.nominator,
             percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
@@ -131,6 +132,7 @@ class DecidingHalf(Generic[Q]):
             extenders=self.extenders,
             selector=self.selector,
             timer=self.timer,
+            observers=self.observers,
         )
 
     def decide(self, profile: Profile, pod: PodInfo) -> Decision:

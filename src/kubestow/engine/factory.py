@@ -19,22 +19,20 @@ from kubestow.cluster.status_writer import ClientStatusWriter, StatusWriter
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.bind import Binder, BindPermission
-from kubestow.engine.decide import Decider
 from kubestow.engine.deciding import DecidingHalf
 from kubestow.engine.extenders import extender_chain
 from kubestow.engine.failure import FailureHandler
 from kubestow.engine.groups.collect import Collector
 from kubestow.engine.groups.condition import ConditionWriter
 from kubestow.engine.groups.cycle import GroupScheduler
-from kubestow.engine.groups.options import gang_options
 from kubestow.engine.groups.placements import PlacementTrials
 from kubestow.engine.groups.submit import Submitter
 from kubestow.engine.groups.trial import GroupTrials
 from kubestow.engine.handlers import EventHandlers
-from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
+from kubestow.engine.observer import DecisionListener, Observer
 from kubestow.engine.placing import Placer
-from kubestow.engine.profiles import Registry
+from kubestow.engine.profiles import Registry, gang_options
 from kubestow.engine.scheduler import Scheduler
 from kubestow.engine.select_host import HostSelector, PreorderSelector
 from kubestow.engine.tasks import BackgroundTasks
@@ -65,14 +63,9 @@ class SchedulerFactory:
     each binding is written. `tasks` run what is done beside the scheduling loop.
     """
 
+    # Older versions have their own.
     binder_type = Binder
-    collector_type = Collector
-    condition_writer_type = ConditionWriter
-    decider_type = Decider
     failures_type = FailureHandler
-    group_trials_type = GroupTrials
-    groups_type = GroupScheduler
-    placement_trials_type = PlacementTrials
     scheduler_type = Scheduler
 
     config: SchedulerConfig
@@ -86,7 +79,7 @@ class SchedulerFactory:
     metrics: SchedulerMetrics = NO_SCHEDULER_METRICS
     max_unschedulable_ns: int = MAX_UNSCHEDULABLE_NS
     listeners: Sequence[DecisionListener] = ()
-    history: DecisionListener | None = None
+    observers: Sequence[Observer] = ()
     may_bind: BindPermission | None = None
     leaves_to_chance: bool = False
     timer: AttemptTimer | None = None
@@ -138,10 +131,12 @@ class SchedulerFactory:
             extenders=extenders,
             selector=self.make_selector(),
             timer=self.timer,
-            decider_type=self.decider_type,
+            observers=self.observers,
         )
         profiles, queue = deciding.profiles, deciding.queue
-        failures = self.failures_type(queue, self.objects.pods, events, writer, clock)
+        failures = self.failures_type(
+            queue, self.objects.pods, events, writer, clock, self.observers
+        )
         binder = self.binder_type(
             cache,
             queue,
@@ -154,6 +149,7 @@ class SchedulerFactory:
             looks_ahead=self.gates.enabled("NominatedNodeNameForExpectation"),
             extenders=extenders,
             may_bind=self.may_bind,
+            observers=self.observers,
         )
         scheduler = self.scheduler_type(
             profiles=profiles,
@@ -178,7 +174,7 @@ class SchedulerFactory:
             tasks=tasks,
             metrics=self.metrics,
             listeners=self.listeners,
-            history=self.history,
+            observers=self.observers,
             # In virtual time nothing else may go on during a request over a real network.
             cycles=cycles if self._has_turns(has_extenders=extenders is not None) else None,
             extenders=extenders,
@@ -196,29 +192,34 @@ class SchedulerFactory:
         # Older versions had queues of other kinds, and no gate for groups.
         assert isinstance(queue, SchedulingQueue), queue
         options = groups.options
-        trials = self.group_trials_type(
+        trials = GroupTrials(
             snapshot,
             scheduler.decider,
             queue.nominator,
             self.metrics,
             self.listeners,
-            self.history,
+            self.observers,
             ignores_surplus=options.ignores_surplus,
         )
         placements = None
         if self.gates.enabled("TopologyAwareWorkloadScheduling"):
-            placements = self.placement_trials_type(snapshot, trials, self.metrics)
-        return self.groups_type(
+            placements = PlacementTrials(snapshot, trials, self.metrics, self.observers)
+        return GroupScheduler(
             groups,
             scheduler.cache,
             snapshot,
-            self.collector_type(
-                groups, queue, scheduler.profiles, scheduler.failures, scheduler.skips
+            Collector(
+                groups,
+                queue,
+                scheduler.profiles,
+                scheduler.failures,
+                scheduler.skips,
+                self.observers,
             ),
             trials,
             placements,
             Submitter(groups, scheduler.placer, scheduler.failures, queue.activate),
-            self.condition_writer_type(groups, self.client, self.clock, scheduler.tasks.spawn),
+            self.make_condition_writer(groups, scheduler.tasks),
             self.metrics,
             preempts_for_groups=options.evicts_for_whole
             or self.gates.enabled("WorkloadAwarePreemption"),
@@ -235,6 +236,9 @@ class SchedulerFactory:
 
     def make_status_writer(self, tasks: BackgroundTasks) -> StatusWriter:
         return ClientStatusWriter(self.client, tasks.spawn)
+
+    def make_condition_writer(self, groups: Groups, tasks: BackgroundTasks) -> ConditionWriter:
+        return ConditionWriter(groups, self.client, self.clock, tasks.spawn)
 
     def make_victims(self) -> VictimClient:
         return SharedVictims(self.client, self.objects.pods)

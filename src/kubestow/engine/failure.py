@@ -4,7 +4,7 @@ The pod goes back to the queue, its nomination is updated, and a condition and a
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from kubestow.api.meta import Condition
@@ -16,6 +16,7 @@ from kubestow.cluster.status_writer import StatusPatch, StatusWriter
 from kubestow.engine.decide import NO_NODES_TEXT
 from kubestow.engine.decision import FitError, GroupMisfitError, Nomination
 from kubestow.engine.metrics import ERROR, UNSCHEDULABLE
+from kubestow.engine.observer import Observer, callers
 from kubestow.errors import QueueError
 from kubestow.framework.handle import EventSink
 from kubestow.framework.metrics import NO_METER, CycleMeter
@@ -42,6 +43,7 @@ class FailureHandler:
         events: Mapping[str, EventSink],
         writer: StatusWriter,
         clock: Clock,
+        observers: Sequence[Observer] = (),
     ) -> None:
         """`events` are by scheduler name."""
         self._queue = queue
@@ -49,6 +51,7 @@ class FailureHandler:
         self._events = events
         self._writer = writer
         self._clock = clock
+        self._on_failed = callers(observers, Observer.failed)
 
     def handle(
         self,
@@ -57,6 +60,8 @@ class FailureHandler:
         nomination: Nomination | None,
         meter: CycleMeter = NO_METER,
     ) -> None:
+        for call in self._on_failed:
+            call(queued_pod, status, nomination)
         is_rejected = status.is_rejected
         meter.attempt_ended(UNSCHEDULABLE if is_rejected else ERROR)
         events = self._events[queued_pod.scheduler_name]

@@ -4,8 +4,9 @@ Not here: merging in the defaults, decoding and validating arguments (`config`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from kubestow.api.group import AS_UPSTREAM, GangOptions
 from kubestow.config.argument_validation import validate_args
 from kubestow.config.arguments import convert_args
 from kubestow.config.defaults import complete_profile, leave_to_extenders
@@ -19,6 +20,7 @@ from kubestow.errors import ConfigError
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import Plugin
 from kubestow.framework.profile import Profile, check_extension_points, plugin_name
+from kubestow.plugins.gangs import Gangs
 from kubestow.plugins.registry import PluginClass
 
 Registry = Mapping[str, PluginClass]
@@ -131,3 +133,40 @@ def _check_same_queue_sort(profile_name: str, first: _QueueSort, other: _QueueSo
         )
     if first.args != other.args:
         raise ConfigError(f'different queue sort plugin args for profile "{profile_name}"')
+
+
+# --- how groups are scheduled in another way than upstream ---
+
+# Without them there are no groups, or no gangs among them.
+NEEDED_GATES: Final = ("GenericWorkload", "GangScheduling")
+TOPOLOGY_GATE: Final = "TopologyAwareWorkloadScheduling"
+
+
+def gang_options(profiles: Mapping[str, Profile], gates: FeatureGates) -> GangOptions:
+    """The options of the plugin Gangs; without it, upstream's behaviour.
+
+    Raises ConfigError if gates that it needs are off, or if profiles differ: they share the queue,
+    the cache and its groups.
+    """
+    by_name = {name: _options_of(profile) for name, profile in profiles.items()}
+    (first_name, first), *others = by_name.items()
+    for name, options in others:
+        if options != first:
+            raise ConfigError(
+                f'the plugin {Gangs.name} must be the same in all profiles; "{name}" has another '
+                f'configuration of it than "{first_name}"'
+            )
+    needed_gates = (*NEEDED_GATES, TOPOLOGY_GATE) if first.topology_levels else NEEDED_GATES
+    missing = [gate for gate in needed_gates if not gates.enabled(gate)]
+    if first is not AS_UPSTREAM and missing:
+        needed = ",".join(f"{gate}=true" for gate in missing)
+        raise ConfigError(
+            f"the plugin {Gangs.name} is of no use as long as groups of pods are switched off; "
+            f"add --feature-gates={needed}"
+        )
+    return first
+
+
+def _options_of(profile: Profile) -> GangOptions:
+    plugin = profile.plugins.get(Gangs.name)
+    return plugin.options if isinstance(plugin, Gangs) else AS_UPSTREAM

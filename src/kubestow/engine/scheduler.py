@@ -11,9 +11,9 @@ while the loop goes on, and one that takes long rests (`waiting_cycle`): `_sched
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from kubestow.api.pod import Pod, is_terminating
 from kubestow.cache.cache import Cache
@@ -26,8 +26,8 @@ from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.failure import FailureHandler
 from kubestow.engine.groups.cycle import GroupAttempt, GroupScheduler
 from kubestow.engine.handlers import EventHandlers
-from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import SchedulerMetrics
+from kubestow.engine.observer import DecisionListener, Observer, callers
 from kubestow.engine.placing import Placer
 from kubestow.engine.set_aside import SetAside
 from kubestow.engine.tasks import BackgroundTasks
@@ -73,10 +73,8 @@ class Scheduler:
     tasks: BackgroundTasks
     metrics: SchedulerMetrics
     listeners: Sequence[DecisionListener] = ()
-    history: DecisionListener | None = None  # called as listeners are; needs no timings
+    observers: Sequence[Observer] = ()
     cycles: WaitingCycles | None = None  # None: extenders and long cycles block the loop
-    # Called when a cycle begins that may wait for extenders.
-    on_waiting_cycle: Callable[[QueuedPod], None] | None = None
     extenders: ExtenderChain | None = None
     groups: GroupScheduler | None = None  # None: members of groups are pods like others
     # How long scheduling pauses after a group that could not be placed; simulations need some.
@@ -84,6 +82,8 @@ class Scheduler:
 
     def __post_init__(self) -> None:
         self.set_aside = SetAside(self._resume, self.tasks.spawn)
+        self._on_began = callers(self.observers, Observer.began)
+        self.on_decided = callers(self.observers, Observer.decided)
 
     async def run(self) -> None:
         """Schedule until the queue is closed."""
@@ -134,11 +134,9 @@ class Scheduler:
             if attempt is None:
                 return False
         else:
-            attempt = self.begin(queued_pod, earlier_s, may_be_set_aside=not in_turns)
+            attempt = self.begin(queued_pod, earlier_s, waits=True, may_be_set_aside=not in_turns)
             if attempt is None:
                 return False
-            if self.on_waiting_cycle is not None:
-                self.on_waiting_cycle(queued_pod)
             assert self.cycles is not None
             with self.snapshot.held(self.cache):
                 await self.cycles.run(attempt.decide)
@@ -156,23 +154,35 @@ class Scheduler:
         return attempt
 
     def begin(
-        self, queued_pod: QueuedPod, earlier_s: float = 0.0, *, may_be_set_aside: bool = True
+        self,
+        queued_pod: QueuedPod,
+        earlier_s: float = 0.0,
+        *,
+        waits: bool = False,
+        may_be_set_aside: bool = True,
     ) -> "Attempt | None":
         """The attempt of the pod or of its group, not decided yet; None if there is nothing to try.
 
-        `earlier_s` is what it took before it was set aside.
+        `earlier_s` is what it took before it was set aside. With `waits` its cycle is run so that
+        the loop goes on while it waits.
         """
         groups = self.groups
         if groups is not None and groups.is_member(queued_pod):
-            return groups.begin(queued_pod)
-        profile = self.profiles.get(queued_pod.scheduler_name)
-        if profile is None:
-            log.error('profile not found for scheduler name "%s"', queued_pod.scheduler_name)
-        if profile is None or self.skips(queued_pod.pod, profile):
-            self.queue.done(queued_pod.uid)
-            return None
-        meter = self.metrics.start_attempt(profile.name, keeps_timings=bool(self.listeners))
-        return PodAttempt(self, profile, queued_pod, meter, earlier_s, may_be_set_aside)
+            attempt = groups.begin(queued_pod)
+            if attempt is None:
+                return None
+        else:
+            profile = self.profiles.get(queued_pod.scheduler_name)
+            if profile is None:
+                log.error('profile not found for scheduler name "%s"', queued_pod.scheduler_name)
+            if profile is None or self.skips(queued_pod.pod, profile):
+                self.queue.done(queued_pod.uid)
+                return None
+            meter = self.metrics.start_attempt(profile.name, keeps_timings=bool(self.listeners))
+            attempt = PodAttempt(self, profile, queued_pod, meter, earlier_s, may_be_set_aside)
+        for call in self._on_began:
+            call(queued_pod, waits=waits)
+        return attempt
 
     async def _resume(self, queued_pod: QueuedPod, earlier_s: float, in_turns: bool) -> None:
         """Try again what was set aside; the pod has been in flight all the time."""
@@ -202,6 +212,7 @@ class Scheduler:
             return False  # Spec 04 §3: a pod without UID is not skipped.
 
 
+@dataclass(slots=True, eq=False)
 class PodAttempt:
     """The attempt of a single pod, which `begin` has begun; see `GroupAttempt` for that of a group.
 
@@ -209,36 +220,15 @@ class PodAttempt:
     made, and if the attempt was set aside.
     """
 
-    __slots__ = (
-        "_earlier_s",
-        "_may_be_set_aside",
-        "_meter",
-        "_profile",
-        "_scheduler",
-        "_set_aside",
-        "decision",
-        "queued_pod",
-    )
-
-    is_unplaced_group = False
-
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        profile: Profile,
-        queued_pod: QueuedPod,
-        meter: CycleMeter,
-        earlier_s: float,
-        may_be_set_aside: bool,
-    ) -> None:
-        self._scheduler = scheduler
-        self._profile = profile
-        self._meter = meter
-        self._earlier_s = earlier_s
-        self._may_be_set_aside = may_be_set_aside
-        self._set_aside: SetAsideError | None = None
-        self.queued_pod = queued_pod
-        self.decision: Decision | None = None
+    _scheduler: Scheduler
+    _profile: Profile
+    queued_pod: QueuedPod
+    _meter: CycleMeter
+    _earlier_s: float
+    _may_be_set_aside: bool
+    decision: Decision | None = None
+    _set_aside: SetAsideError | None = None
+    is_unplaced_group: ClassVar[bool] = False
 
     @property
     def has_victims(self) -> bool:
@@ -282,8 +272,8 @@ class PodAttempt:
         scheduler.metrics.decided(decision)
         for listener in scheduler.listeners:
             listener(decision, queued_pod)
-        if scheduler.history is not None:
-            scheduler.history(decision, queued_pod)
+        for call in scheduler.on_decided:
+            call(decision, queued_pod)
         if decision.status is not None:
             scheduler.failures.handle(queued_pod, decision.status, decision.nomination, meter)
         else:

@@ -33,7 +33,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.deciding import drop_work
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision
 from kubestow.engine.factory import SchedulerFactory
-from kubestow.engine.listeners import DecisionListener
+from kubestow.engine.observer import DecisionListener
 from kubestow.engine.placing import as_misfit
 from kubestow.engine.profiles import Registry
 from kubestow.engine.tasks import BackgroundTasks

@@ -16,6 +16,7 @@ import msgspec
 from kubestow.clock import Clock
 from kubestow.engine.decision import Decision
 from kubestow.engine.frozen_decision import FrozenDecision
+from kubestow.engine.observer import Observer
 from kubestow.queue import QueuedPod
 
 PODS_MAX: Final = 4096
@@ -42,8 +43,8 @@ class HistoryStatistics(msgspec.Struct, frozen=True, kw_only=True):
     dropped: int
 
 
-class AttemptHistory:
-    """A listener of decisions; attempts by namespace and name of the pod."""
+class AttemptHistory(Observer):
+    """An observer of decisions; attempts by namespace and name of the pod."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -53,7 +54,7 @@ class AttemptHistory:
         self._skipped = 0
         self._dropped = 0
 
-    def __call__(self, decision: Decision, queued_pod: QueuedPod) -> None:
+    def decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
         if decision.status is None and queued_pod.attempts < 2:
             return
         started_s = self._clock.monotonic_s()

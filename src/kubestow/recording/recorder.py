@@ -11,6 +11,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.cluster.informer import Handler
 from kubestow.engine.decision import Decision
+from kubestow.engine.observer import Observer
 from kubestow.errors import ApiError, UnreachableError
 from kubestow.queue import QueuedPod
 from kubestow.recording.format import (
@@ -45,7 +46,7 @@ class RecordSink(Protocol):
     def flush(self) -> None: ...
 
 
-class Recorder:
+class Recorder(Observer):
     """Called by the informers, by the client and with every decision.
 
     Several calls for each pod: what they do is kept short rather than divided.
@@ -57,6 +58,8 @@ class Recorder:
         # How many turns the event loop has made since the last record. They are not counted while
         # this is SETTLED_TURNS.
         self._turns = SETTLED_TURNS
+        # Whether cycles wait for extenders, whose answers are recorded.
+        self.has_extenders = False
         self.start_again(sink)
 
     def start_again(self, sink: RecordSink) -> None:
@@ -90,14 +93,14 @@ class Recorder:
         if len(self._records) >= BLOCK_RECORDS:
             self._flush()
 
-    def began(self, queued_pod: QueuedPod) -> None:
-        """For `Scheduler.on_waiting_cycle`."""
+    def began(self, queued_pod: QueuedPod, *, waits: bool) -> None:
+        if not waits or not self.has_extenders:
+            return
         at_ns = self._now_ns()
         self._note_clock(at_ns)
         self._add(CycleBegan(at_ns, queued_pod.pod_info.key, queued_pod.uid))
 
     def decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
-        """A `DecisionListener`."""
         at_ns = self._now_ns()
         self._note_clock(at_ns)
         self._add(attempt_of(decision, queued_pod.pod_info, at_ns))

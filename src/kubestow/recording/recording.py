@@ -65,7 +65,7 @@ class RecordTo(NamedTuple):
 class RunRecording:
     """Begins with an empty cluster, so it is made before the informers of its scheduler run.
 
-    The scheduler gets `client` and the listener `recorder.decided`, its watcher the observer
+    The scheduler gets `client` and the observer `recorder`, its watcher the observer
     `recorder.handler`; then `observe_extenders`.
     """
 
@@ -99,7 +99,7 @@ class RunRecording:
     def observe_extenders(self, scheduler: Scheduler) -> None:
         if scheduler.extenders is not None:
             record_posts(scheduler.extenders, self.recorder)
-            scheduler.on_waiting_cycle = self.recorder.began
+            self.recorder.has_extenders = True
 
     def client(self, client: ClusterClient) -> ClusterClient:
         return RecordingClient(client, self.recorder)

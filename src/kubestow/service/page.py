@@ -19,7 +19,7 @@ import numpy as np
 from kubestow.clock import Clock, SystemClock
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.engine.listeners import DecisionListener
+from kubestow.engine.observer import DecisionListener
 from kubestow.engine.scheduler import Scheduler
 from kubestow.explain.history import AttemptHistory
 from kubestow.files import keeping

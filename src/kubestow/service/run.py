@@ -34,8 +34,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import write_config
 from kubestow.editions.rules import CORE_RULES, Rules
 from kubestow.engine.bind import BindPermission
-from kubestow.engine.decision import Decision
-from kubestow.engine.listeners import DecisionListener
+from kubestow.engine.observer import DecisionListener
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.errors import CacheCorruptedError, ConfigError, InputError
@@ -45,7 +44,6 @@ from kubestow.files import keeping
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.logs import fail, inform, is_printed
 from kubestow.plugins.loading import load_plugins
-from kubestow.queue import QueuedPod
 from kubestow.service.connections import Connections
 from kubestow.service.debugger import CacheDebugger
 from kubestow.service.leadership import Leadership
@@ -386,7 +384,7 @@ class SchedulerProcess(ServiceProcess):
             gates=options.gates,
             queue_metrics=metrics.queue,
             metrics=metrics.scheduler,
-            history=_called_with_decisions(self.history, recording),
+            observers=[self.history] if recording is None else [self.history, recording.recorder],
             max_unschedulable_ns=int(options.pod_max_in_unschedulable_pods),
             may_bind=self._may_bind,
             leaves_to_chance=True,
@@ -472,21 +470,6 @@ def _begin_recording(
     except InputError as error:
         raise ConfigError(str(error)) from error
     return recording.RunRecording(to, clock, config, options.gates, rng=rng, leaves_to_chance=True)
-
-
-def _called_with_decisions(
-    history: AttemptHistory, recording: "RunRecording | None"
-) -> DecisionListener:
-    """Calls both in one function: neither needs timings, and with listeners attempts are timed."""
-    if recording is None:
-        return history
-    record = recording.recorder.decided
-
-    def note(decision: Decision, queued_pod: QueuedPod) -> None:
-        history(decision, queued_pod)
-        record(decision, queued_pod)
-
-    return note
 
 
 def first_error(error: BaseException) -> BaseException:

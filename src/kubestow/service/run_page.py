@@ -5,7 +5,7 @@ from collections.abc import MutableSequence
 from kubestow.clock import Clock
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.engine.listeners import DecisionListener
+from kubestow.engine.observer import DecisionListener
 from kubestow.engine.scheduler import Scheduler
 from kubestow.explain.history import AttemptHistory
 from kubestow.service.leadership import Leadership

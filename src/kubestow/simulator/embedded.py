@@ -21,8 +21,8 @@ from kubestow.cluster.events import SENDERS_MAX, EventRecorder
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.factory import SchedulerFactory
-from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
+from kubestow.engine.observer import DecisionListener, Observer
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.profiles import Registry
 from kubestow.engine.watching import ClusterWatcher
@@ -102,11 +102,12 @@ class EmbeddedCluster:
         self.recording: RunRecording | None = None
         # The scheduler's own list: what is added is called with the next decision.
         self.listeners: list[DecisionListener] = list(listeners)
+        observers: list[Observer] = []
         observer = None
         if record is not None:
             self.recording = RunRecording(record, clock, config, gates, rng=rng)
             observer = self.recording.recorder.handler
-            self.listeners.append(self.recording.recorder.decided)
+            observers.append(self.recording.recorder)
             self.client = self.recording.client(self.client)
         self.scheduler = factory(
             config=config,
@@ -116,6 +117,7 @@ class EmbeddedCluster:
             clock=clock,
             registry=registry,
             listeners=self.listeners,
+            observers=observers,
             metrics=metrics,
             extenders_in_thread=extenders_in_thread,
             rng=rng,

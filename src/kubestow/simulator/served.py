@@ -31,8 +31,8 @@ from kubestow.cluster.documents import as_object
 from kubestow.cluster.self_signed import LOOPBACK, self_signed
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
+from kubestow.engine.observer import DecisionListener
 from kubestow.engine.profiles import Registry
 from kubestow.errors import InputError
 from kubestow.plugins.registry import REGISTRY

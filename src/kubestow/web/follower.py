@@ -19,7 +19,7 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.engine.decision import Decision
-from kubestow.engine.listeners import DecisionListener
+from kubestow.engine.observer import DecisionListener
 from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.status import Code
 from kubestow.queue import QueuedPod, SchedulingQueue

@@ -10,18 +10,17 @@ from tests.engine.groups.play import GANG, TAS, WAP, Play
 from kubestow.api.pod import Pod, PodResourceClaim
 from kubestow.engine.decide import Decider
 from kubestow.engine.groups.outcome import GroupOutcome
-from kubestow.simulator.conformance.runs.parts import RunDecider
 from kubestow.testing import make_node, make_pod, make_pod_group
 from kubestow.testing.devices import make_claim, make_device_class, make_request, make_slice
 from kubestow.testing.storage import make_claim as make_volume_claim
 from kubestow.testing.storage import make_storage_class, make_volume
 
 
-class PlainDecider(RunDecider):
+class PlainDecider(Decider):
     """Asks every plugin anew for each pod."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        Decider.__init__(self, *args, **{**options, "reuses_answers": False})
+        super().__init__(*args, **{**options, "reuses_answers": False})
 
 
 def some_objects(rng: Dice) -> list[Any]:
@@ -205,9 +204,7 @@ def test_reuse_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
             return [*results, play.nodes_of(*names), play.condition()]
 
     reused = without_uids(run())
-    monkeypatch.setattr(
-        "kubestow.simulator.conformance.runs.parts.RunFactory.decider_type", PlainDecider
-    )
+    monkeypatch.setattr("kubestow.engine.deciding.Decider", PlainDecider)
     assert without_uids(run()) == reused
 
 

@@ -59,7 +59,7 @@ def test_attempts_that_are_not_kept_are_counted(monkeypatch: pytest.MonkeyPatch)
     for name in ("a", "b", "c"):
         pod = PodInfo(make_pod(name))
         decision = Decision(pod, "default-scheduler", ["n"]).fail_to_fit()
-        history(decision, QueuedPod(pod, timestamp_ns=0))
+        history.decided(decision, QueuedPod(pod, timestamp_ns=0))
     text = "".join(registry.texts())
     assert 'kubestow_attempts_not_kept_total{reason="dropped"} 2\n' in text
     assert 'kubestow_attempts_not_kept_total{reason="skipped"} 0\n' in text

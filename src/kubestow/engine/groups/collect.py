@@ -9,6 +9,7 @@ from kubestow.api.pod import Pod
 from kubestow.cache.groups import Groups
 from kubestow.engine.decision import CLEAR_NOMINATION
 from kubestow.engine.failure import FailureHandler
+from kubestow.engine.observer import Observer, callers
 from kubestow.errors import PluginError
 from kubestow.framework.profile import Profile
 from kubestow.framework.status import SUCCESS, Status
@@ -43,22 +44,26 @@ class Collector:
         profiles: Mapping[str, Profile],
         failures: FailureHandler,
         skips: Callable[[Pod, Profile], bool],
+        observers: Sequence[Observer] = (),
     ) -> None:
         self._groups = groups
         self._queue = queue
         self._profiles = profiles
         self._failures = failures
         self._skips = skips
+        self._on_collected = callers(observers, Observer.collected)
 
     def collect(self, popped: QueuedPod) -> CollectedGroup | None:
         """The group of a member that was popped; None if there is nothing to try."""
         key = self._groups.key_of(popped.pod)
         assert key is not None, popped
-        queued_pods = self.siblings(popped, key)
+        queued_pods = self._siblings(popped, key)
         if queued_pods is None:
             # Spec 11 §5.2: upstream loses the error, so neither event nor condition is written.
             self._failures.handle(popped, SUCCESS, None)
             return None
+        for call in self._on_collected:
+            call(key, queued_pods)
         profile = self._common_profile(queued_pods)
         if profile is None:
             return None
@@ -68,7 +73,7 @@ class Collector:
             self._groups.start_trying(pod_set, uids)
         return CollectedGroup(key, profile, tried) if tried else None
 
-    def siblings(self, popped: QueuedPod, key: GroupKey) -> list[QueuedPod] | None:
+    def _siblings(self, popped: QueuedPod, key: GroupKey) -> list[QueuedPod] | None:
         """All members that can be tried now; None if the group is not known."""
         if self._groups.find(key) is None:
             log.error("pod group state not found for pod group %s", key)

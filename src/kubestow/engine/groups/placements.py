@@ -9,6 +9,7 @@ from kubestow.engine.groups.collect import CollectedGroup
 from kubestow.engine.groups.outcome import GroupOutcome
 from kubestow.engine.groups.trial import GroupTrials
 from kubestow.engine.metrics import SchedulerMetrics
+from kubestow.engine.observer import Observer, callers
 from kubestow.errors import PluginError
 from kubestow.framework.group_cycle import Assignments, GroupCycle, GroupPlacement
 from kubestow.framework.placements import PlacementTotals, generate_placements, score_placements
@@ -16,14 +17,18 @@ from kubestow.framework.status import Code, Status
 
 
 class PlacementTrials:
-    def __init__(self, snapshot: Snapshot, trials: GroupTrials, metrics: SchedulerMetrics) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        trials: GroupTrials,
+        metrics: SchedulerMetrics,
+        observers: Sequence[Observer] = (),
+    ) -> None:
         self._snapshot = snapshot
         self._trials = trials
         self._metrics = metrics
-
-    @property
-    def node_names(self) -> Sequence[str]:
-        return self._snapshot.names
+        self._on_generated = callers(observers, Observer.placements_generated)
+        self._on_scored = callers(observers, Observer.placements_scored)
 
     def run(self, collected: CollectedGroup, cycle: GroupCycle) -> GroupOutcome:
         """The result on the best placement; if none fits, that on the first one tried."""
@@ -35,7 +40,7 @@ class PlacementTrials:
             is_next_tier = placement.tier > placements[len(outcomes) - 1].tier
             if outcomes and is_next_tier and any(map(_is_possible, outcomes)):
                 break
-            outcome = self.try_placement(collected, cycle, placement)
+            outcome = self._trials.run(collected, cycle, placement)
             if outcome.status is not None and outcome.status.code == Code.ERROR:
                 return outcome
             outcomes.append(outcome)
@@ -49,6 +54,9 @@ class PlacementTrials:
         meter = self._metrics.start_group_point(collected.profile.name)
         placements = generate_placements(collected.profile, cycle, parent, meter.plugin_ended)
         meter.generated(placements if isinstance(placements, Status) else None)
+        if cycle.runs_post_filter:
+            for call in self._on_generated:
+                call(placements, self._snapshot.names)
         return placements
 
     def choose(
@@ -86,18 +94,10 @@ class PlacementTrials:
             meter.scored(Status.from_error(error))
             raise
         meter.scored(None)
+        if cycle.runs_post_filter:
+            for call in self._on_scored:
+                call(candidates, totals)
         return totals
-
-    def try_placement(
-        self, collected: CollectedGroup, cycle: GroupCycle, placement: GroupPlacement
-    ) -> GroupOutcome:
-        # Spec 11 §8.2: as many nodes as there are is no restriction.
-        is_all = len(placement.rows) == len(self._snapshot)
-        cycle.placement = None if is_all else placement
-        try:
-            return self._trials.run(collected, cycle)
-        finally:
-            cycle.placement = None
 
 
 def _is_possible(outcome: GroupOutcome) -> bool:

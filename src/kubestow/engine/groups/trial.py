@@ -20,12 +20,12 @@ from kubestow.engine.groups.outcome import (
     GroupOutcome,
     MemberOutcome,
 )
-from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import SchedulerMetrics
+from kubestow.engine.observer import DecisionListener, Observer, callers
 from kubestow.engine.placing import as_misfit, unreserve
 from kubestow.errors import CacheError, PluginError
 from kubestow.framework.faults import attempt_fault
-from kubestow.framework.group_cycle import GroupCycle
+from kubestow.framework.group_cycle import GroupCycle, GroupPlacement
 from kubestow.framework.handle import Nominator
 from kubestow.framework.metrics import PERMIT, RESERVE
 from kubestow.framework.profile import Profile
@@ -50,7 +50,7 @@ class GroupTrials:
         nominator: Nominator,
         metrics: SchedulerMetrics,
         listeners: Sequence[DecisionListener] = (),
-        history: DecisionListener | None = None,
+        observers: Sequence[Observer] = (),
         *,
         ignores_surplus: bool = False,
     ) -> None:
@@ -61,10 +61,26 @@ class GroupTrials:
         self._nominator = nominator
         self._metrics = metrics
         self._listeners = listeners
-        self._history = history
+        self._on_decided = callers(observers, Observer.decided)
+        self._on_tried = callers(observers, Observer.group_tried)
 
-    def run(self, collected: CollectedGroup, cycle: GroupCycle) -> GroupOutcome:
-        """Try all members on the nodes that the cycle allows."""
+    def run(
+        self, collected: CollectedGroup, cycle: GroupCycle, placement: GroupPlacement | None = None
+    ) -> GroupOutcome:
+        """Try all members on the nodes of the placement, or on all."""
+        # Spec 11 §8.2: as many nodes as there are is no restriction.
+        is_all = placement is None or len(placement.rows) == len(self._snapshot)
+        cycle.placement = None if is_all else placement
+        try:
+            outcome = self._run(collected, cycle)
+        finally:
+            cycle.placement = None
+        if cycle.runs_post_filter:
+            for call in self._on_tried:
+                call(outcome, placement)
+        return outcome
+
+    def _run(self, collected: CollectedGroup, cycle: GroupCycle) -> GroupOutcome:
         trial = SnapshotTrial(self._snapshot)
         kept: list[MemberOutcome] = []
         cycle.is_surplus = False
@@ -142,8 +158,8 @@ class GroupTrials:
             return
         for listener in self._listeners:
             listener(decision, queued_pod)
-        if self._history is not None:
-            self._history(decision, queued_pod)
+        for call in self._on_decided:
+            call(decision, queued_pod)
 
     def try_member(
         self, profile: Profile, queued_pod: QueuedPod, cycle: GroupCycle, trial: SnapshotTrial

@@ -16,8 +16,8 @@ from kubestow.config.feature_gates import parse_gates
 from kubestow.editions import edition_named
 from kubestow.engine.decision import Decision
 from kubestow.engine.factory import SchedulerFactory
-from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import SchedulerMetrics
+from kubestow.engine.observer import DecisionListener
 from kubestow.engine.scheduler import Scheduler
 from kubestow.errors import KubestowError
 from kubestow.framework.faults import describe, place_of

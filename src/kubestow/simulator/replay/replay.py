@@ -29,8 +29,8 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision, Nomination
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.frozen_decision import FrozenDecision
-from kubestow.engine.listeners import DecisionListener
 from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
+from kubestow.engine.observer import DecisionListener
 from kubestow.engine.profiles import Registry
 from kubestow.engine.scheduler import Attempt, PodAttempt
 from kubestow.engine.watching import ClusterWatcher

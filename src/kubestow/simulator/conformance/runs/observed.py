@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.api.pod import Pod
 from kubestow.engine.decision import Decision, FitError, Nomination
-from kubestow.engine.groups.outcome import MemberOutcome
+from kubestow.engine.groups.outcome import GroupOutcome
 from kubestow.framework.group_cycle import Assignments, GroupPlacement
 from kubestow.framework.placements import PlacementTotals
 from kubestow.framework.status import SUCCESS, Status
@@ -22,9 +22,8 @@ class Observed:
         self._failures: list[JsonObject] = []
         self._events: list[JsonObject] = []
         self._placements: JsonObject = {}
-        # The group that is tried, and on which of its placements.
+        # The group that is tried, and its members.
         self.group: tuple[str, list[str]] | None = None
-        self.placement: str | None = None
 
     def take(self, writes: list[JsonObject]) -> JsonObject:
         """Everything since the last call, with these writes; empty parts are left out."""
@@ -41,8 +40,8 @@ class Observed:
         self._placements, self.group = {}, None
         return {key: value for key, value in parts.items() if value}
 
-    def add_attempt(self, decision: Decision) -> None:
-        shown: JsonObject = {"pod": decision.pod.key, "startNodeIndex": decision.start_index}
+    def add_attempt(self, pod: str, decision: Decision) -> None:
+        shown: JsonObject = {"pod": pod, "startNodeIndex": decision.start_index}
         if decision.is_scheduled:
             shown["node"] = decision.node_name
             shown["evaluatedNodes"] = decision.evaluated_count
@@ -55,13 +54,14 @@ class Observed:
             shown["error"] = decision.message
         self._attempts.append(shown)
 
-    def add_to_attempt(self, outcome: MemberOutcome) -> None:
-        """Complete the last attempt with what only the trial of a group shows."""
-        shown = self._attempts[-1]
-        if outcome.assumed is not None or outcome.permit is not None:
-            shown["permit"] = (outcome.permit or SUCCESS).code.label
-        if self.placement is not None:
-            shown["placement"] = self.placement
+    def complete_attempts(self, outcome: GroupOutcome, placement: GroupPlacement | None) -> None:
+        """Add to the attempts of the members what only the trial of their group shows."""
+        first = len(self._attempts) - len(outcome.members)
+        for shown, member in zip(self._attempts[first:], outcome.members, strict=True):
+            if member.assumed is not None or member.permit is not None:
+                shown["permit"] = (member.permit or SUCCESS).code.label
+            if placement is not None:
+                shown["placement"] = placement.name
 
     def add_placements(
         self, placements: Sequence[GroupPlacement] | Status, node_names: Sequence[str]

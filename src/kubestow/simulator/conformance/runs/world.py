@@ -21,15 +21,13 @@ from kubestow.cluster.resources import PODS, ApiResource
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.profile import ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.engine.decision import Decision
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.errors import NotFoundError
 from kubestow.plugins.registry import REGISTRY
-from kubestow.queue import QueuedPod
 from kubestow.queue.queue import SchedulingQueue
 from kubestow.simulator.conformance.runs.api import RunApi, RunClient
 from kubestow.simulator.conformance.runs.observed import Observed
-from kubestow.simulator.conformance.runs.parts import FailReserve, Hooks, RunFactory
+from kubestow.simulator.conformance.runs.parts import FailReserve, RunFactory, RunObserver
 from kubestow.simulator.virtual_time import VirtualClock
 
 EPOCH_NS: Final = round(datetime(2026, 3, 1, tzinfo=UTC).timestamp()) * NANOSECONDS
@@ -83,10 +81,14 @@ class RunWorld:
             clock=self.clock,
             gates=FeatureGates(dict.fromkeys(scenario.get("gates", ()), True)),
             registry={**REGISTRY, FailReserve.name: FailReserve},
-            listeners=[self._decided],
-            hooks=Hooks(self.api, client, self.observed, self._run_during, self.failing_reserves),
+            observers=[RunObserver(self.api, self.observed, self._run_during)],
+            api=self.api,
         )
         self.scheduler = factory.build()
+        for profile in self.scheduler.profiles.values():
+            plugin = profile.plugins.get(FailReserve.name)
+            if isinstance(plugin, FailReserve):
+                plugin.failing = self.failing_reserves
         assert isinstance(self.scheduler.queue, SchedulingQueue)
         self.queue = self.scheduler.queue
         watcher = ClusterWatcher(client, self.scheduler, self.clock, np.random.default_rng(0))
@@ -188,11 +190,6 @@ class RunWorld:
     def deliver(self) -> None:
         for informer, watch in self._watches:
             informer.deliver(watch.events_nowait())
-
-    def _decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
-        self.observed.add_attempt(decision)
-        if decision.is_scheduled:
-            self._run_during(decision.pod.key)
 
     def _run_during(self, pod: str) -> None:
         """Do what the recording did right after the search for a node for this pod.
