@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,17 +27,23 @@ def test_every_folder_is_a_package(folder: Path) -> None:
     assert (ROOT / folder / "__init__.py").is_file()
 
 
+@cache
+def _tree(module: Path) -> ast.Module:
+    return ast.parse((ROOT / module).read_text(encoding="utf-8"))
+
+
 @pytest.mark.parametrize("module", MODULES, ids=str)
 def test_every_file_opens_by_saying_why_it_exists(module: Path) -> None:
-    assert ast.get_docstring(ast.parse((ROOT / module).read_text(encoding="utf-8")))
+    assert ast.get_docstring(_tree(module))
 
 
 @pytest.mark.parametrize("module", MODULES, ids=str)
 def test_no_description_is_a_part_of_the_one_above(module: Path) -> None:
     """An editor shows each by itself, and a search finds it alone."""
-    tree = ast.parse((ROOT / module).read_text(encoding="utf-8"))
     described = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    texts = [ast.get_docstring(node) for node in ast.walk(tree) if isinstance(node, described)]
+    texts = [
+        ast.get_docstring(node) for node in ast.walk(_tree(module)) if isinstance(node, described)
+    ]
     assert [text for text in texts if text and FRAGMENT.match(text)] == []
 
 
