@@ -20,6 +20,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import PreFilterResult
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
+from kubestow.index.topology.amounts import Amounts
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.measures import InAll, PodSet
 from kubestow.index.topology.what_if import DomainCounts
@@ -111,12 +112,13 @@ def _filter_state(
         key = constraint.topology_key
         registered = counts.column(key, eligibilities.of(constraint))
         column = counts.column(key)
-        values = counts.live_pods(constraint.measure(pod.namespace)).sums(column).values
-        values = np.where(registered.populations > 0, values, 0)
+        sums = counts.live_pods(constraint.measure(pod.namespace)).sums(column)
+        values = np.where(registered.populations > 0, sums.amounts.array(), 0)
         if key in by_key:
-            by_key[key].values = by_key[key].values + values
+            values = by_key[key].amounts.array() + values
+            by_key[key].amounts = Amounts.of(values)
         else:
-            by_key[key] = DomainCounts(values, column, registered)
+            by_key[key] = DomainCounts(Amounts.of(values), column, registered)
         matches_itself = constraint.selector.matches(pod.pod.metadata.labels)
         hard.append(HardConstraint120(constraint, by_key[key], matches_itself=matches_itself))
     return FilterState120(hard, pod.namespace)

@@ -46,7 +46,7 @@ class SelectorSpread:
         if selector.is_empty:
             return 0
         pods = InAll((PodSet(frozenset((pod.namespace,)), selector),))
-        return TopologyCounts.at(nodes.snapshot).live_pods(pods).rows[nodes.rows]
+        return TopologyCounts.at(nodes.snapshot).live_pods(pods).rows.array()[nodes.rows]
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         _, nodes = _stored(state)

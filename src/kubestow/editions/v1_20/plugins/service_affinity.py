@@ -77,7 +77,7 @@ class ServiceAffinity120:
         if selector is None or selector.is_empty:
             return 0
         pods = InAll((PodSet(frozenset((pod.namespace,)), selector),))
-        return TopologyCounts.at(nodes.snapshot).live_pods(pods).rows[nodes.rows]
+        return TopologyCounts.at(nodes.snapshot).live_pods(pods).rows.array()[nodes.rows]
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         """For each label the share of the service's pods that is not on nodes with its value."""
@@ -101,5 +101,5 @@ class ServiceAffinity120:
 def _labels_of_first_peer(pod: PodInfo, snapshot: Snapshot) -> dict[str, str]:
     """Labels of the node of the first pod that has all labels of this one; none without one."""
     peers = PodSet(frozenset((pod.namespace,)), selector_from_map(pod.pod.metadata.labels))
-    rows = np.flatnonzero(TopologyCounts.at(snapshot).pods(InAll((peers,))).rows)
+    rows = np.flatnonzero(TopologyCounts.at(snapshot).pods(InAll((peers,))).rows.array())
     return dict(snapshot.nodes[int(rows[0])].metadata.labels) if len(rows) else {}

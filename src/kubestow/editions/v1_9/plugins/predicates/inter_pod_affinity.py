@@ -74,7 +74,7 @@ def _check_affinity(
         return
     pod = attempt.pod
     counts = TopologyCounts.at(nodes.snapshot).pods(InAll((_selected_pods(term),)))
-    if counts.rows.any() or not _selected_pods(term).has(pod.pod_class):
+    if counts.rows.total() or not _selected_pods(term).has(pod.pod_class):
         codes[far] = _OWN
     # Otherwise the pod is the first that matches: the term is ignored, even where the node lacks
     # the topology label.
@@ -85,7 +85,7 @@ def _is_near(nodes: Nodes, term: AffinityTerm) -> BoolArray:
     counts = TopologyCounts.at(nodes.snapshot)
     column = counts.column(term.topology_key)
     sums = counts.pods(InAll((_selected_pods(term),))).sums(column)
-    return sums.values.take(column.ids[nodes.rows]) > 0
+    return sums.amounts.array().take(column.ids[nodes.rows]) > 0
 
 
 def _ghost_with(attempt: Attempt, term: AffinityTerm) -> str:

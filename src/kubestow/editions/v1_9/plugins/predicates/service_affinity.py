@@ -60,7 +60,7 @@ def _labels_of_first_peer(attempt: Attempt, snapshot: Snapshot) -> dict[str, str
     """
     pod = attempt.pod
     peers = PodSet(frozenset((pod.namespace,)), selector_from_map(pod.pod.metadata.labels))
-    rows = np.flatnonzero(TopologyCounts.at(snapshot).pods(InAll((peers,))).rows)
+    rows = np.flatnonzero(TopologyCounts.at(snapshot).pods(InAll((peers,))).rows.array())
     if len(rows):
         return snapshot.nodes[int(rows[0])].metadata.labels
     for info in attempt.cluster.ghosts():

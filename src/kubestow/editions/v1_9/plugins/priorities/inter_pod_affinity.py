@@ -52,7 +52,7 @@ class InterPodAffinityPriority:
             tally = terms.tally(Exposure(selecting, key, self._pull))
             if tally.weights:
                 column = counts.column(key)
-                yield column, tally.sums(column).values
+                yield column, tally.sums(column).amounts.array()
 
 
 def _wanted(attempt: Attempt, counts: TopologyCounts) -> Iterator[tuple[DomainColumn, IntArray]]:
@@ -66,7 +66,7 @@ def _wanted(attempt: Attempt, counts: TopologyCounts) -> Iterator[tuple[DomainCo
         term = entry.term
         column = counts.column(term.topology_key)
         pods = counts.pods(InAll((PodSet(term.namespaces, term.selector),)))
-        yield column, weight * pods.sums(column).values
+        yield column, weight * pods.sums(column).amounts.array()
 
 
 def scaled(raw: IntArray) -> IntArray:

@@ -27,7 +27,7 @@ class SelectorSpreadPriority(NamedRule):
         if not selectors:
             return np.zeros(len(nodes), np.int64)
         pods = InAny(attempt.pod.namespace, selectors)
-        return TopologyCounts.at(nodes.snapshot).live_pods(pods).rows[nodes.rows]
+        return TopologyCounts.at(nodes.snapshot).live_pods(pods).rows.array()[nodes.rows]
 
     def reduce(self, attempt: Attempt, nodes: Nodes, scores: IntArray) -> IntArray:
         return spread(scores, _zones(nodes), best=MAX_PRIORITY)

@@ -27,7 +27,7 @@ class ServiceAntiAffinity:
         if selector is None:
             return np.where(ids > 0, MAX_PRIORITY, 0).astype(np.int64)
         pods = PodSet(frozenset((attempt.pod.namespace,)), selector)
-        rows = TopologyCounts.at(nodes.snapshot).pods(InAll((pods,))).rows
+        rows = TopologyCounts.at(nodes.snapshot).pods(InAll((pods,))).rows.array()
         total = int(rows.sum()) + _count_on_ghosts(attempt, pods)
         return spread_by_label(rows[nodes.rows], ids.astype(np.intp), total)
 
