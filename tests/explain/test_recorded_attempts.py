@@ -271,8 +271,8 @@ def test_attempts_are_explained_as_recorded(path: Path) -> None:
 class Explained(Observed):
     """Reports what explanations say of the attempts of a run, in the form of the recording."""
 
-    def add_attempt(self, decision: Decision) -> None:
-        super().add_attempt(decision)
+    def add_attempt(self, pod: str, decision: Decision) -> None:
+        super().add_attempt(pod, decision)
         shown = self._attempts[-1]
         explanation = explain_attempt(decision.freeze())
         search = explanation.search

@@ -264,8 +264,10 @@ class PodAttempt:
     def conclude(self) -> None:
         scheduler, queued_pod, decision = self._scheduler, self.queued_pod, self.decision
         if decision is None:
-            assert self._set_aside is not None
-            scheduler.set_aside.add(queued_pod, self._earlier_s, self._set_aside)
+            # Not kept: its traceback refers to this attempt.
+            error, self._set_aside = self._set_aside, None
+            assert error is not None
+            scheduler.set_aside.add(queued_pod, self._earlier_s, error)
             return
         meter = self._meter
         meter.algorithm_ended()
