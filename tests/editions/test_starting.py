@@ -15,13 +15,14 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
+from kubestow.config.scheduler import SchedulerConfig
 from kubestow.editions import edition_named
 from kubestow.editions.choosing import rules_of
 from kubestow.editions.shared.policy import provider_policy
 from kubestow.editions.starting import edition_parts
 from kubestow.editions.v1_9.engine.algorithm import build_algorithm
 from kubestow.editions.v1_9.service.process import ProcessV19
-from kubestow.editions.v1_9.simulator.simulation import SimulationV19
+from kubestow.editions.v1_9.simulator.embedded import cluster_maker
 from kubestow.editions.v1_20.engine.factory import FactoryV120
 from kubestow.editions.v1_20.engine.reservoir import ReservoirSelector
 from kubestow.errors import ConfigError
@@ -29,7 +30,8 @@ from kubestow.service.connections import Connections
 from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.service.process_parts import ProcessParts
 from kubestow.service.run import RunError, SchedulerProcess, ServiceProcess
-from kubestow.simulator.simulation import Simulation
+from kubestow.simulator.scenario.run import run_scenario
+from kubestow.simulator.scenario.stages import placing
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from tools.edition_workload import older_nodes, older_pods
 
@@ -117,21 +119,17 @@ def node(name: str, cpu: str = "4", **labels: str) -> JsonObject:
 def simulated(version: str, documents: list[JsonObject]) -> dict[str, str]:
     """Where a simulation puts the pods; empty for those that wait."""
 
-    async def run() -> dict[str, str]:
-        if version == "v1.9":
-            algorithm = build_algorithm(provider_policy("DefaultProvider"))
-            result = await SimulationV19(documents, algorithm).run()
-        else:
-            rules = rules_of(edition_named(version))
-            options = parse_options([f"--compatibility={version}"])
-            assert isinstance(options, SchedulerOptions)
-            simulation = Simulation(
-                documents, options.config, registry=rules.registry, factory=rules.factory
-            )
-            result = await simulation.run()
-        return {outcome.name: outcome.node or "" for outcome in result.pods}
-
-    return run_in_virtual_time(run())
+    scenario = placing(documents)
+    if version == "v1.9":
+        algorithm = build_algorithm(provider_policy("DefaultProvider"))
+        make_cluster = cluster_maker(algorithm)
+        run = run_scenario(scenario, SchedulerConfig(), make_cluster=make_cluster)
+    else:
+        rules = rules_of(edition_named(version))
+        options = parse_options([f"--compatibility={version}"])
+        assert isinstance(options, SchedulerOptions)
+        run = run_scenario(scenario, options.config, rules.registry, factory=rules.factory)
+    return {pod.name: pod.node for pod in run.pods}
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 from kubestow import load_cluster, simulate, simulate_trace
 from kubestow.api.decode import to_document
 from kubestow.service.cli import app
-from kubestow.simulator.reports.simulated import run_of_simulation
 from kubestow.testing import make_node, make_pod
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -35,7 +34,7 @@ def test_reprs_are_one_line() -> None:
 def test_a_notebook_shows_a_table_of_the_first_rows() -> None:
     pods = [make_pod(f"p{i}") for i in range(25)]
     documents = [to_document(one) for one in (make_node("n"), *pods)]
-    run = run_of_simulation(simulate(documents))
+    run = simulate(documents).run
     for shown in (load_cluster(documents), simulate(documents), run):
         html = shown._repr_html_()
         assert html.count("<tr>") == 21

@@ -17,8 +17,9 @@ from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.simulator.attempted import cluster_at_attempt
 from kubestow.simulator.conformance import load_recording
 from kubestow.simulator.input.pods import PodKey
-from kubestow.simulator.simulation import Simulation, SimulationResult
-from kubestow.simulator.virtual_time import run_in_virtual_time
+from kubestow.simulator.scenario.run import run_scenario
+from kubestow.simulator.scenario.stages import placing
+from kubestow.simulator.simulation import SimulationResult
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "conformance").glob("*.json.gz"))
@@ -33,10 +34,9 @@ class Followed:
         self.decisions: dict[str, FrozenDecision] = {}
         self._evicting: set[str] = set()
 
-        async def run() -> SimulationResult:
-            return await Simulation(documents, config, on_decision=self.note, **options).run()
-
-        self.result = run_in_virtual_time(run())
+        scenario = placing(documents, **options)
+        run = run_scenario(scenario, config, on_decision=self.note)
+        self.result = SimulationResult.of(run)
 
     def note(self, decision: Decision) -> None:
         key = object_ref(decision.pod.pod.metadata)

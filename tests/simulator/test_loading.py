@@ -7,9 +7,8 @@ import pytest
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision
 from kubestow.explain.cluster import StillCluster
-from kubestow.simulator.simulation import Simulation, SimulationResult
+from kubestow.simulator.simulation import SimulationResult, place
 from kubestow.simulator.still import still_cluster
-from kubestow.simulator.virtual_time import run_in_virtual_time
 from kubestow.testing import ManualClock
 
 CAPACITY = {"cpu": "4", "memory": "8Gi", "pods": "10"}
@@ -74,10 +73,7 @@ def simulated(*documents: dict[str, Any]) -> tuple[SimulationResult, list[tuple[
     def note(decision: Decision) -> None:
         decisions.append((decision.pod.pod.metadata.name, decision.node_name))
 
-    async def run() -> SimulationResult:
-        return await Simulation(documents, SchedulerConfig(), on_decision=note).run()
-
-    return run_in_virtual_time(run()), decisions
+    return place(documents, SchedulerConfig(), on_decision=note), decisions
 
 
 def test_a_claim_of_a_dump_is_bound_after_the_first_decision() -> None:

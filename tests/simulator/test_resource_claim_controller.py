@@ -22,7 +22,10 @@ from kubestow.config.profile import ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import ApiError
 from kubestow.simulator.resource_claim_controller import ResourceClaimController
-from kubestow.simulator.simulation import Simulation, SimulationResult
+from kubestow.simulator.results import RunResult
+from kubestow.simulator.scenario.run import Simulation
+from kubestow.simulator.scenario.stages import placing
+from kubestow.simulator.simulation import SimulationResult, place
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.testing import make_node
 from kubestow.testing.devices import make_allocation, make_device_class, make_slice
@@ -279,16 +282,9 @@ def test_a_fault_in_one_pod_does_not_end_the_controller() -> None:
 
 
 def simulated(*documents: JsonObject) -> SimulationResult:
-    async def call() -> SimulationResult:
-        objects = (
-            make_node("n1"),
-            make_device_class(),
-            make_slice("d1", "d2", node="n1", pool="p"),
-        )
-        config = SchedulerConfig(profiles=(ProfileConfig(),))
-        return await Simulation([*map(to_document, objects), *documents], config).run()
-
-    return run_in_virtual_time(call())
+    objects = (make_node("n1"), make_device_class(), make_slice("d1", "d2", node="n1", pool="p"))
+    config = SchedulerConfig(profiles=(ProfileConfig(),))
+    return place([*map(to_document, objects), *documents], config)
 
 
 def test_a_simulation_makes_claims_with_defaults() -> None:
@@ -461,10 +457,10 @@ def test_a_gang_that_shares_a_device_is_placed_in_a_simulation() -> None:
         member_document("b"),
     ]
 
-    async def simulate() -> tuple[SimulationResult, list[Any]]:
-        simulation = Simulation(documents, SchedulerConfig(), gates=WITH_GROUPS)
-        result = await simulation.run()
-        claims = simulation.cluster.store.objects_of(RESOURCE_CLAIMS)
+    async def simulate() -> tuple[RunResult, list[Any]]:
+        run = Simulation(placing(documents), SchedulerConfig(), gates=WITH_GROUPS)
+        result = await run.run()
+        claims = run.cluster.store.objects_of(RESOURCE_CLAIMS)
         return result, [claim.typed for claim in claims]
 
     result, claims = run_in_virtual_time(simulate())

@@ -10,8 +10,7 @@ from kubestow.api.pod import Pod
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import InputError
 from kubestow.framework.node_plugin import NodeFilter
-from kubestow.simulator.simulation import Simulation, SimulationResult
-from kubestow.simulator.virtual_time import run_in_virtual_time
+from kubestow.simulator.simulation import SimulationResult, place
 from kubestow.testing import make_node, make_pod
 from kubestow.testing import simulate as run_simulation
 
@@ -36,10 +35,7 @@ def pod(name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
 
 
 def simulate(*documents: dict[str, Any] | Document, limit_s: float = 600) -> SimulationResult:
-    async def run() -> SimulationResult:
-        return await Simulation(documents, SchedulerConfig()).run(limit_s=limit_s)
-
-    return run_in_virtual_time(run())
+    return place(documents, SchedulerConfig(), limit_s=limit_s)
 
 
 def test_pods_are_bound_and_counted_on_their_nodes() -> None:

@@ -3,14 +3,10 @@
 A variant may bring a Policy (all three) or a KubeSchedulerConfiguration (v1.17 and v1.20).
 """
 
-from collections.abc import Callable, Sequence
-
 import msgspec
 import numpy as np
 
 from kubestow.api.decode import is_map
-from kubestow.apiserver.memory import MemoryCluster
-from kubestow.clock import Clock
 from kubestow.config.documents import read_document
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
@@ -20,12 +16,10 @@ from kubestow.editions.shared.policy import Policy, decode_policy, provider_poli
 from kubestow.editions.v1_9.engine.algorithm import Algorithm, build_algorithm
 from kubestow.editions.v1_9.engine.decide import DecisionV19
 from kubestow.editions.v1_9.plugins.reasons import FITS
-from kubestow.editions.v1_9.simulator.embedded import EmbeddedV19, counted
-from kubestow.editions.v1_9.simulator.simulation import SimulationV19
+from kubestow.editions.v1_9.simulator.embedded import cluster_maker
 from kubestow.editions.v1_20.policy_plugins import profile_of_policy
 from kubestow.editions.v1_20.profiles import DEFAULT_PROVIDER, default_profile
 from kubestow.errors import ConfigError
-from kubestow.simulator.comparison.plain import run_plain
 from kubestow.simulator.comparison.played import scenario_of
 from kubestow.simulator.comparison.schedulers import PluginScheduler, scheduler_with_plugins
 from kubestow.simulator.comparison.task import (
@@ -35,12 +29,8 @@ from kubestow.simulator.comparison.task import (
     SchedulerVariant,
     Task,
 )
-from kubestow.simulator.embedded import Controller
-from kubestow.simulator.manifests import select_manifests
 from kubestow.simulator.results import RunResult
-from kubestow.simulator.scenario.collector import Collector, OnAttempt
 from kubestow.simulator.scenario.run import run_scenario
-from kubestow.simulator.scenario.scenario import Scenario
 
 
 def v1_9_algorithm(variant: SchedulerVariant) -> Algorithm:
@@ -88,54 +78,8 @@ def _policy(variant: SchedulerVariant) -> Policy:
 def run_v1_9(material: Material, task: Task, choices: dict[str, PodChoice]) -> RunResult:
     """A task with the rules of v1.9; `choices` gets those of watched pods."""
     algorithm = v1_9_algorithm(task.variant)
-    with scenario_of(material) as scenario:
-        if scenario is not None:
-            return _play(scenario, task, algorithm, choices)
-    read = select_manifests(material.documents)
-
-    def make(on_attempt: OnAttempt) -> SimulationV19:
-        return SimulationV19(
-            read.documents,
-            algorithm,
-            on_decision=_follower(task, choices, on_attempt),
-            seed=task.seed,
-        )
-
-    return run_plain(make, name=material.name, seed=task.seed, limit_s=material.limit_s)
-
-
-def _play(
-    scenario: Scenario, task: Task, algorithm: Algorithm, choices: dict[str, PodChoice]
-) -> RunResult:
-    def make_cluster(
-        store: MemoryCluster,
-        clock: Clock,
-        *,
-        controllers: Sequence[Controller],
-        collector: Collector,
-        seed: int,
-    ) -> EmbeddedV19:
-        return EmbeddedV19(
-            store,
-            algorithm,
-            clock,
-            listeners=[_follower(task, choices, collector.attempted)],
-            controllers=controllers,
-            seed=seed,
-            has_events=False,
-        )
-
-    # The configuration is that of a scheduler which is not built.
-    return run_scenario(scenario, SchedulerConfig(), seed=task.seed, make_cluster=make_cluster)
-
-
-def _follower(
-    task: Task, choices: dict[str, PodChoice], on_attempt: OnAttempt
-) -> Callable[[DecisionV19], None]:
-    count = counted(on_attempt)
 
     def decided(decision: DecisionV19) -> None:
-        count(decision)
         pod = decision.pod
         names = task.watched.get(pod.key)
         if names is not None and decision.is_scheduled:
@@ -143,7 +87,11 @@ def _follower(
             views = {name: _view(decision, name) for name in nodes}
             choices[pod.key] = PodChoice(node=decision.node_name, views=views)
 
-    return decided
+    make_cluster = cluster_maker(algorithm, listeners=[decided], counts_errors=True)
+    # The configuration is that of a scheduler which is not built.
+    config = SchedulerConfig()
+    with scenario_of(material, config) as scenario:
+        return run_scenario(scenario, config, seed=task.seed, make_cluster=make_cluster)
 
 
 def _view(decision: DecisionV19, name: str) -> NodeView:

@@ -1,6 +1,6 @@
 """Simulations of editions that are not modern: the rules of their options, and the run."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -8,8 +8,6 @@ import msgspec
 from kubestow.api.decode import is_map
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
-from kubestow.apiserver.memory import MemoryCluster
-from kubestow.clock import Clock
 from kubestow.config.defaults import complete_config
 from kubestow.config.extenders import ExtenderConfig
 from kubestow.config.feature_gates import FeatureGates
@@ -21,78 +19,39 @@ from kubestow.editions.options import EditionOptions
 from kubestow.editions.rules import Rules
 from kubestow.editions.v1_9 import EQUIVALENCE_CACHE
 from kubestow.editions.v1_9.engine.algorithm import algorithm_of
-from kubestow.editions.v1_9.engine.decide import DecisionV19
-from kubestow.editions.v1_9.simulator.embedded import EmbeddedV19, counted
-from kubestow.editions.v1_9.simulator.simulation import SimulationV19
+from kubestow.editions.v1_9.simulator.embedded import cluster_maker
 from kubestow.editions.v1_20.service.plugin_config import with_policy
 from kubestow.errors import InputError
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.output import stderr
 from kubestow.simulator.bench.throughput import MakeSimulation
-from kubestow.simulator.embedded import Controller
-from kubestow.simulator.scenario.collector import Collector
-from kubestow.simulator.scenario.run import MakeCluster
-from kubestow.simulator.simulation import Simulation
+from kubestow.simulator.scenario.run import MakeCluster, Simulation
+from kubestow.simulator.scenario.scenario import Scenario
 
 
-def v1_9_simulation(
-    documents: Sequence[Document],
-    config_maps: Sequence[Document],
-    choice: EditionOptions,
-) -> Callable[[Callable[[DecisionV19], None]], SimulationV19]:
-    """A function that makes the simulation, to be called in the loop it runs in."""
+def v1_9_cluster(choice: EditionOptions, config_maps: Sequence[Document] = ()) -> MakeCluster:
+    """A function that makes the cluster of a run, with the v1.9 scheduler."""
     options = choice.algorithm
     algorithm = algorithm_of(options, _policy_data(options, config_maps))
     algorithm = algorithm._replace(extenders=_without_binders(algorithm.extenders))
-    return lambda note: SimulationV19(
-        documents,
+    return cluster_maker(
         algorithm,
         scheduler_name=options.scheduler_name,
         use_equivalence_cache=choice.gates.enabled(EQUIVALENCE_CACHE),
-        on_decision=note,
     )
-
-
-def v1_9_cluster(choice: EditionOptions) -> MakeCluster:
-    """A function that makes the cluster of a scenario, with the v1.9 scheduler."""
-    options = choice.algorithm
-    algorithm = algorithm_of(options, None)
-    algorithm = algorithm._replace(extenders=_without_binders(algorithm.extenders))
-
-    def make(
-        store: MemoryCluster,
-        clock: Clock,
-        *,
-        controllers: Sequence[Controller],
-        collector: Collector,
-        seed: int,
-    ) -> EmbeddedV19:
-        return EmbeddedV19(
-            store,
-            algorithm,
-            clock,
-            scheduler_name=options.scheduler_name,
-            use_equivalence_cache=choice.gates.enabled(EQUIVALENCE_CACHE),
-            listeners=[counted(collector.attempted)],
-            controllers=controllers,
-            seed=seed,
-            has_events=False,
-        )
-
-    return make
 
 
 def default_simulation(edition: Edition) -> MakeSimulation:
     """A function that makes a simulation of that edition with its defaults."""
     choice = EditionOptions(gates=FeatureGates({}, edition))
 
-    def make(documents: list[JsonObject], config: SchedulerConfig) -> SimulationV19 | Simulation:
+    def make(scenario: Scenario, config: SchedulerConfig) -> Simulation:
         if not edition.has_plugins:
-            return SimulationV19(documents, algorithm_of(choice.algorithm, None))
+            return Simulation(scenario, config, make_cluster=v1_9_cluster(choice))
         rules = rules_of(edition)
         config = msgspec.structs.replace(config, profiles=(choice.profile(),))
-        return Simulation(documents, config, registry=rules.registry, factory=rules.factory)
+        return Simulation(scenario, config, rules.registry, factory=rules.factory)
 
     return make
 

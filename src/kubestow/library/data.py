@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.simulator.reports import files
 from kubestow.simulator.reports.extra import require_extra
-from kubestow.simulator.reports.simulated import run_of_simulation
 from kubestow.simulator.results import RunResult
 from kubestow.simulator.simulation import SimulationResult
 
@@ -52,4 +51,4 @@ def scores_frame(decisions: Iterable[FrozenDecision]) -> "polars.DataFrame":
 
 
 def _run(result: RunResult | SimulationResult) -> RunResult:
-    return result if isinstance(result, RunResult) else run_of_simulation(result)
+    return result if isinstance(result, RunResult) else result.run

@@ -24,10 +24,9 @@ from kubestow.simulator.results import RunResult
 from kubestow.simulator.scenario.reading import read_scenario
 from kubestow.simulator.scenario.run import run_scenario
 from kubestow.simulator.scenario.source import parse_seconds
-from kubestow.simulator.simulation import Simulation, SimulationResult
+from kubestow.simulator.simulation import SimulationResult, place
 from kubestow.simulator.traces.openb import openb_scenario
 from kubestow.simulator.traces.plain import plain_scenario
-from kubestow.simulator.virtual_time import run_in_virtual_time
 
 
 def simulate(
@@ -52,13 +51,9 @@ def simulate(
         if on_decision is not None:
             on_decision(decision.freeze())
 
-    async def run() -> SimulationResult:
-        simulation = Simulation(
-            documents, loaded.config, registry=loaded.registry, on_decision=note, gates=gates
-        )
-        return await simulation.run(limit_s=limit_s)
-
-    return run_in_virtual_time(run())
+    return place(
+        documents, loaded.config, loaded.registry, gates, limit_s=limit_s, on_decision=note
+    )
 
 
 def simulate_scenario(

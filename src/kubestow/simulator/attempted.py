@@ -28,7 +28,9 @@ from kubestow.plugins.registry import REGISTRY
 from kubestow.plugins.volume_binding import VolumeBinding
 from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.input.pods import PodKey
-from kubestow.simulator.simulation import Simulation, SimulationResult
+from kubestow.simulator.scenario.run import Simulation
+from kubestow.simulator.scenario.scenario import Scenario
+from kubestow.simulator.scenario.stages import placing
 from kubestow.simulator.still_origins import origins_of
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
@@ -56,9 +58,11 @@ def cluster_at_attempt(
     """The cluster of the documents as the scheduler saw it at the pod's last attempt; at the end,
     if it made none for the pod. The pod waits, and is one of the documents or made of one."""
 
-    async def run() -> _Run:
-        followed = _Run(documents, key, config, registry, gates)
-        await followed.run(limit_s)
+    async def run() -> _Followed:
+        followed = _Followed(
+            placing(documents, limit_s=limit_s, stays=True), key, config, registry, gates
+        )
+        await followed.play()
         return followed
 
     followed = run_in_virtual_time(run())
@@ -66,9 +70,9 @@ def cluster_at_attempt(
     client = MemoryClient(MemoryCluster(clock))
     cluster = StillCluster(config, client, clock, registry=registry, gates=gates)
     cluster.load(seen.objects)
-    cluster.origins = origins_of(seen.objects, documents, followed.simulation.made)
+    cluster.origins = origins_of(seen.objects, documents, followed.run.stage.made)
     cluster.start_index = seen.start_index
-    others = followed.simulation.waiting_count - 1
+    others = followed.run.stage.waiting_count - 1
     return Attempted(cluster, pod, others, seen.placed_count)
 
 
@@ -81,12 +85,12 @@ class _Seen(NamedTuple):
     placed_count: int
 
 
-class _Run:
+class _Followed:
     """A simulation, and what the scheduler knew at the attempts for one pod."""
 
     def __init__(
         self,
-        documents: Sequence[Document],
+        scenario: Scenario,
         key: PodKey,
         config: SchedulerConfig,
         registry: Registry,
@@ -96,31 +100,23 @@ class _Run:
         self._seen: _Seen | None = None
         self._evicts = False
         self._placed: set[PodKey] = set()
-        self.simulation = Simulation(
-            documents,
-            config,
-            registry=registry,
-            gates=gates,
-            on_decision=self._decided,
-            stays=True,
-        )
+        self.run = Simulation(scenario, config, registry, gates, on_decision=self._decided)
 
     @property
     def seen(self) -> _Seen:
         assert self._seen is not None
         return self._seen
 
-    async def run(self, limit_s: float) -> SimulationResult:
-        result = await self.simulation.run(limit_s=limit_s)
+    async def play(self) -> None:
+        await self.run.run()
         if self._seen is None:
             pod = self._scheduler.objects.pods.get(*self._key)
             assert pod is not None, self._key
             self._take(pod, 0)
-        return result
 
     @property
     def _scheduler(self) -> Scheduler:
-        return self.simulation.cluster.scheduler
+        return self.run.cluster.scheduler
 
     def _decided(self, decision: Decision) -> None:
         pod = decision.pod.pod

@@ -5,7 +5,7 @@ The scheduler is that of the service, with a store in memory instead of a server
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final, Protocol, runtime_checkable
 
@@ -30,6 +30,7 @@ from kubestow.framework.handle import EventSink, NoEvents
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import QueueStatistics
 from kubestow.recording.recording import RecordTo, RunRecording
+from kubestow.simulator.repetitions import Repetitions
 
 logger = logging.getLogger(__name__)
 
@@ -86,10 +87,12 @@ class EmbeddedCluster:
         record: RecordTo | None = None,
         metrics: SchedulerMetrics = NO_SCHEDULER_METRICS,
         has_events: bool = True,
+        stops_repeating: bool = False,
     ) -> None:
         """`client` is that of the scheduler, if it is not to answer at once, or fails at times.
         `record` is a file for what the scheduler sees and decides. Without `has_events` the
-        scheduler's events are not written."""
+        scheduler's events are not written. With `stops_repeating`, `settle` does not wait for
+        pods that fail in the same way again and again."""
         rng, watch_rng = np.random.default_rng(seed), np.random.default_rng(seed)
         self.store = cluster
         self.clock = clock
@@ -102,6 +105,10 @@ class EmbeddedCluster:
         self.recording: RunRecording | None = None
         # The scheduler's own list: what is added is called with the next decision.
         self.listeners: list[DecisionListener] = list(listeners)
+        self._repetitions: Repetitions | None = None
+        if stops_repeating:
+            self._repetitions = Repetitions()
+            self.listeners.append(self._repetitions.decided)
         observers: list[Observer] = []
         observer = None
         if record is not None:
@@ -126,6 +133,8 @@ class EmbeddedCluster:
         if self.recording is not None:
             self.recording.observe_extenders(self.scheduler)
         self.scheduler.group_pause_s = GROUP_PAUSE_S
+        if self._repetitions is not None:
+            self._repetitions.scheduler = self.scheduler
         self.watcher = ClusterWatcher(
             self.client, self.scheduler, clock, watch_rng, observer=observer
         )
@@ -155,23 +164,18 @@ class EmbeddedCluster:
             if self.recording is not None:
                 self.recording.close()
 
-    async def settle(
-        self, *, limit_s: float, count_repeating: Callable[[], int] = lambda: 0
-    ) -> bool:
-        """Wait until no pod is being tried, bound or due for another try; False after the limit.
-
-        `count_repeating` returns how many of the pods due for another try would only fail again.
-        """
+    async def settle(self, *, limit_s: float) -> bool:
+        """Wait until no pod is being tried, bound or due for another try; False after the limit."""
         deadline_s = self.clock.monotonic_s() + limit_s
         while self.clock.monotonic_s() < deadline_s:
             await asyncio.sleep(SETTLE_CHECK_S)
             raise_first_failure(self._tasks)
-            if not self._is_at_rest(count_repeating()):
+            if not self._is_at_rest():
                 continue
             # Other timers may end at the same instant, such as that of a pod's deletion. Time only
             # advances when nothing is left to do, so after this their events were handled.
             await asyncio.sleep(INSTANT_S)
-            if self._is_at_rest(count_repeating()):
+            if self._is_at_rest():
                 return True
         return False
 
@@ -192,8 +196,10 @@ class EmbeddedCluster:
     def queue_statistics(self) -> QueueStatistics:
         return self.scheduler.queue.statistics()
 
-    def _is_at_rest(self, repeating_count: int) -> bool:
+    def _is_at_rest(self) -> bool:
         queue = self.scheduler.queue.statistics()
+        # Pods that would only fail again are not waited for.
+        repeating_count = 0 if self._repetitions is None else self._repetitions.count()
         retried = max(queue.backoff + queue.error_backoff - repeating_count, 0)
         waiting = queue.active + retried + queue.in_flight
         return waiting == 0 and self.scheduler.tasks.is_idle and not self._is_anything_due()

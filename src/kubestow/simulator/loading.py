@@ -149,7 +149,7 @@ class AfterFirstDecision:
         self._has_begun = False
 
     def decided(self) -> None:
-        """To be called after each decision."""
+        """To be called after the first decision."""
         self._decided.set()
 
     @property
@@ -160,8 +160,10 @@ class AfterFirstDecision:
 
     async def run(self) -> None:
         with suppress(TimeoutError):
-            # Virtual time advances when the scheduler has nothing to do.
-            await asyncio.wait_for(self._decided.wait(), INSTANT_S)
+            # Virtual time advances when the scheduler has nothing to do. Not `wait_for`, which may
+            # lose a cancellation that comes with the decision.
+            async with asyncio.timeout(INSTANT_S):
+                await self._decided.wait()
         self._begin()
         self._has_begun = True
         await asyncio.gather(*map(run_part, self._controllers))

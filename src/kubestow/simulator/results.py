@@ -1,9 +1,10 @@
 """The course and the end of a simulated run, as rows of tables.
 
-Runs of scenarios and traces produce it; reports, comparisons and data frames are made of it, so
-that each figure has one source. Everything in it is virtual: two runs of the same input have equal
-results, byte for byte. Amounts are integers: thousandths of a core for `cpu`, bytes for `memory`
-and `ephemeral-storage`, counts for all others. Times are seconds from the start of the run.
+Every run produces it, of a scenario, a trace or one placement; what commands print, reports,
+comparisons and data frames are made of it, so that each figure has one source. Everything in it is
+virtual: two runs of the same input have equal results, byte for byte. Amounts are integers:
+thousandths of a core for `cpu`, bytes for `memory` and `ephemeral-storage`, counts for all others.
+Times are seconds from the start of the run.
 
 Not here: how it is collected (`scenario`), what is derived from it (`figures`).
 """
@@ -11,6 +12,7 @@ Not here: how it is collected (`scenario`), what is derived from it (`figures`).
 from typing import Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from kubestow.api.resources import Resources
 from kubestow.notebook import html_table
@@ -124,6 +126,19 @@ class RefusedPods(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     pods: int
 
 
+class PlacingFacts(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is known at the end of one placement beside its rows. Pods are NAMESPACE/NAME."""
+
+    # Pods that ran at the start, and stayed.
+    running_count: int
+    # Pods that ran at the start, and had to go.
+    evicted: list[str] = []
+    # Pods whose node is not in the cluster, with its name; they are not among those that run.
+    on_missing_nodes: list[str] = []
+    # By pod: the node on which others were evicted for it.
+    nominated_nodes: dict[str, str] = {}
+
+
 class RunResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     format: str = FORMAT
     name: str
@@ -146,6 +161,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     refused_pods: int = 0
     # By owner, the first of them.
     refusals: list[RefusedPods] = []
+    # Of one placement only.
+    placing: PlacingFacts | UnsetType = UNSET
 
     def __repr__(self) -> str:
         return f"<RunResult: {self._caption()}>"

@@ -10,9 +10,12 @@ from kubestow.api.decode import to_document
 from kubestow.api.meta import ApiObject
 from kubestow.config.profile import PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.engine.profiles import Registry
 from kubestow.plugins.registry import REGISTRY, PluginClass
-from kubestow.simulator.simulation import LIMIT_S, Simulation, SimulationResult
-from kubestow.simulator.virtual_time import run_in_virtual_time
+from kubestow.simulator.defaults import LIMIT_S
+from kubestow.simulator.scenario.run import Simulation
+from kubestow.simulator.scenario.stages import placing
+from kubestow.simulator.simulation import SimulationResult, place
 
 
 def simulate(
@@ -26,11 +29,8 @@ def simulate(
     `weights` are by the plugin's name, 1 by default. The run ends when nothing is left to do, at
     the latest after `limit_s` seconds of virtual time.
     """
-
-    async def run() -> SimulationResult:
-        return await make_simulation(objects, *plugins, weights=weights).run(limit_s=limit_s)
-
-    return run_in_virtual_time(run())
+    config, registry = _scheduler(plugins, weights)
+    return place(map(to_document, objects), config, registry, limit_s=limit_s)
 
 
 def make_simulation(
@@ -42,11 +42,14 @@ def make_simulation(
 
     Call it in a coroutine that `run_in_virtual_time` runs.
     """
+    return Simulation(placing(map(to_document, objects)), *_scheduler(plugins, weights))
+
+
+def _scheduler(
+    plugins: Iterable[PluginClass], weights: Mapping[str, int] | None
+) -> tuple[SchedulerConfig, Registry]:
     weights = weights or {}
     enabled = tuple(PluginRef(plugin.name, weights.get(plugin.name, 0)) for plugin in plugins)
     profile = ProfileConfig(plugins=Plugins(multi_point=PluginSet(enabled=enabled)))
-    return Simulation(
-        [to_document(api_object) for api_object in objects],
-        SchedulerConfig(profiles=(profile,)),
-        registry={**REGISTRY, **{plugin.name: plugin for plugin in plugins}},
-    )
+    registry = {**REGISTRY, **{plugin.name: plugin for plugin in plugins}}
+    return SchedulerConfig(profiles=(profile,)), registry

@@ -15,14 +15,15 @@ import pytest
 
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod, first_condition
+from kubestow.config.scheduler import SchedulerConfig
 from kubestow.editions import edition_named
 from kubestow.editions.choosing import rules_of
 from kubestow.editions.shared.policy import provider_policy
 from kubestow.editions.v1_9.engine.algorithm import build_algorithm
-from kubestow.editions.v1_9.simulator.simulation import SimulationV19
+from kubestow.editions.v1_9.simulator.embedded import cluster_maker
 from kubestow.service.options import SchedulerOptions, parse_options
-from kubestow.simulator.simulation import Simulation
-from kubestow.simulator.virtual_time import run_in_virtual_time
+from kubestow.simulator.scenario.run import run_scenario
+from kubestow.simulator.scenario.stages import placing
 from tools.edition_workload import older_nodes, older_pods
 from tools.scheduler_process import ask_scheduler
 
@@ -46,25 +47,19 @@ def simulated(version: str, documents: list[JsonObject]) -> tuple[dict[str, str]
             if (total == total.max()).sum() > 1:
                 tied.add(decision.pod.name)
 
-    async def run() -> dict[str, str]:
-        if version == "v1.9":
-            algorithm = build_algorithm(provider_policy("DefaultProvider"))
-            result = await SimulationV19(documents, algorithm).run()
-        else:
-            rules = rules_of(edition_named(version))
-            options = parse_options([f"--compatibility={version}"])
-            assert isinstance(options, SchedulerOptions)
-            simulation = Simulation(
-                documents,
-                options.config,
-                registry=rules.registry,
-                factory=rules.factory,
-                on_decision=note,
-            )
-            result = await simulation.run()
-        return {pod.name: pod.node for pod in result.pods}
-
-    return run_in_virtual_time(run()), tied
+    scenario = placing(documents)
+    if version == "v1.9":
+        algorithm = build_algorithm(provider_policy("DefaultProvider"))
+        make_cluster = cluster_maker(algorithm)
+        run = run_scenario(scenario, SchedulerConfig(), make_cluster=make_cluster)
+    else:
+        rules = rules_of(edition_named(version))
+        options = parse_options([f"--compatibility={version}"])
+        assert isinstance(options, SchedulerOptions)
+        run = run_scenario(
+            scenario, options.config, rules.registry, factory=rules.factory, on_decision=note
+        )
+    return {pod.name: pod.node for pod in run.pods}, tied
 
 
 def message_of(pod: Pod) -> str:

@@ -13,8 +13,7 @@ from kubestow.config.decoding import decode_config
 from kubestow.config.extenders import ExtenderConfig, ManagedResource
 from kubestow.config.scalars import Duration
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.simulator.simulation import PodOutcome, Simulation, SimulationResult
-from kubestow.simulator.virtual_time import run_in_virtual_time
+from kubestow.simulator.simulation import PodOutcome, SimulationResult, place
 from kubestow.testing import make_node, make_pod
 
 Server = Any  # what the fixture `server` gives
@@ -32,11 +31,7 @@ def simulate(
     if isinstance(config, list):
         config = SchedulerConfig(extenders=tuple(config))
     objects = [*documents("Node", NODES), *documents("Pod", pods or [make_pod("p", cpu="1")])]
-
-    async def run() -> SimulationResult:
-        return await Simulation(objects, config).run(limit_s=limit_s)
-
-    return run_in_virtual_time(run())
+    return place(objects, config, limit_s=limit_s)
 
 
 def outcome(result: SimulationResult, name: str = "p") -> PodOutcome:

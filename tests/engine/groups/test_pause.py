@@ -6,7 +6,8 @@ from kubestow.api.decode import to_document
 from kubestow.api.meta import JsonObject
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.simulator.simulation import Simulation
+from kubestow.simulator.scenario.run import Simulation
+from kubestow.simulator.scenario.stages import placing
 from kubestow.simulator.virtual_time import run_in_virtual_time
 from kubestow.testing import make_node, make_pod, make_pod_group
 
@@ -23,22 +24,22 @@ def tried_at(*groups: tuple[str, str]) -> dict[str, list[float]]:
             to_document(make_pod(f"{name}-{number}", cpu=cpu, group=name)) for number in range(2)
         ]
 
-    async def run() -> dict[str, list[float]]:
+    async def tried() -> dict[str, list[float]]:
         times_s: dict[str, list[float]] = {}
         loop = asyncio.get_running_loop()
-        simulation = Simulation(
-            documents,
+        run = Simulation(
+            placing(documents, limit_s=2.5 * PAUSE_S),
             SchedulerConfig(),
             gates=gates,
             on_decision=lambda decision: times_s.setdefault(
                 decision.pod.pod.metadata.name, []
             ).append(loop.time()),
         )
-        simulation.cluster.scheduler.group_pause_s = PAUSE_S
-        await simulation.run(limit_s=2.5 * PAUSE_S)
+        run.cluster.scheduler.group_pause_s = PAUSE_S
+        await run.run()
         return times_s
 
-    return run_in_virtual_time(run())
+    return run_in_virtual_time(tried())
 
 
 def test_a_group_that_is_placed_delays_no_other() -> None:

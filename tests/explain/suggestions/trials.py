@@ -13,9 +13,8 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Suggestion
 from kubestow.explain.suggestions import find_suggestions
-from kubestow.simulator.simulation import Simulation
+from kubestow.simulator.simulation import place
 from kubestow.simulator.still import still_cluster
-from kubestow.simulator.virtual_time import run_in_virtual_time
 from kubestow.testing import ManualClock
 
 CONFIG = SchedulerConfig(profiles=(ProfileConfig(),))
@@ -42,9 +41,5 @@ def suggestions_for(documents: Sequence[Document], limit: int = 99) -> tuple[Sug
 
 def node_in_simulation(documents: Sequence[Document], name: str = POD) -> str:
     """Where the pod is at the end of a simulation; "" if it still waits."""
-
-    async def run() -> str:
-        result = await Simulation(documents, CONFIG).run()
-        return next(pod.node for pod in result.pods if pod.name.startswith(name))
-
-    return run_in_virtual_time(run())
+    result = place(documents, CONFIG)
+    return next(pod.node for pod in result.pods if pod.name.startswith(name))

@@ -23,8 +23,7 @@ from kubestow.service.commands.cluster_input import (
     load_input,
 )
 from kubestow.simulator.input.changes import InputChanges, NodesLike
-from kubestow.simulator.simulation import Simulation, SimulationResult
-from kubestow.simulator.virtual_time import run_in_virtual_time
+from kubestow.simulator.simulation import SimulationResult, place
 
 CONTAINERS = [
     {
@@ -88,10 +87,7 @@ def server(tmp_path: Path) -> Iterator[Path]:
 
 
 def simulated(documents: list[Any]) -> SimulationResult:
-    async def run() -> SimulationResult:
-        return await Simulation(documents, SchedulerConfig()).run()
-
-    return run_in_virtual_time(run())
+    return place(documents, SchedulerConfig())
 
 
 @pytest.mark.parametrize("name", ["saved", "saved.json", "saved.yaml"])

@@ -16,8 +16,7 @@ from kubestow.simulator.capacity.drain_check import (
     RemovableNode,
     drain_check,
 )
-from kubestow.simulator.simulation import Simulation
-from kubestow.simulator.virtual_time import run_in_virtual_time
+from kubestow.simulator.simulation import place
 
 Raw = dict[str, Any]
 
@@ -224,9 +223,4 @@ def _placed(
         if one["metadata"]["name"] == name or places[one["metadata"]["name"]] in left
     ]
     kept = [one for one in nodes if one["metadata"]["name"] in left]
-
-    async def run() -> str:
-        result = await Simulation([*kept, *there], SchedulerConfig()).run()
-        return result.pods[0].node
-
-    return run_in_virtual_time(run())
+    return place([*kept, *there], SchedulerConfig()).pods[0].node

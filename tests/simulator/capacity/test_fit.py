@@ -16,7 +16,8 @@ from kubestow.simulator.capacity.copies import CopyTemplate
 from kubestow.simulator.capacity.fit import NOT_TRIED, Fit, Limit, NodeShare, fit
 from kubestow.simulator.capacity.placing import PlacingSetup
 from kubestow.simulator.loading import pods_of
-from kubestow.simulator.simulation import Simulation
+from kubestow.simulator.scenario.run import Simulation
+from kubestow.simulator.scenario.stages import placing
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
 Raw = dict[str, Any]
@@ -314,11 +315,13 @@ def one_by_one(case: Case) -> tuple[int, Counter[str]]:
 
     async def run() -> tuple[int, Counter[str]]:
         gates = case.gates or FeatureGates()
-        simulation = Simulation(documents(*case.cluster), SchedulerConfig(), gates=gates)
-        store = simulation.cluster.store
+        cluster = Simulation(
+            placing(documents(*case.cluster)), SchedulerConfig(), gates=gates
+        ).cluster
+        store = cluster.store
         found: Counter[str] = Counter()
-        async with simulation.cluster.running():
-            await simulation.settle(limit_s=60)
+        async with cluster.running():
+            await cluster.settle(limit_s=60)
             running = len(pods_of(store))
             for document in template.shared:
                 store.load([document.raw])
@@ -328,7 +331,7 @@ def one_by_one(case: Case) -> tuple[int, Counter[str]]:
                     for document in template.copy(number)
                     if (stored := store.load([document.raw])[0]).resource is PODS
                 ]
-                await simulation.settle(limit_s=60)
+                await cluster.settle(limit_s=60)
                 # Where a copy is important enough, others are evicted for it; then it did not fit.
                 is_evicting = len(pods_of(store)) < running + number * len(names)
                 placed = [store.get(PODS, "shop", name).document["spec"] for name in names]

@@ -12,8 +12,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import InputError
 from kubestow.simulator.capacity.need import Need, ShapeCount, UnplacedPod, need
 from kubestow.simulator.capacity.shapes import PricedShape, read_shapes
-from kubestow.simulator.simulation import Simulation
-from kubestow.simulator.virtual_time import run_in_virtual_time
+from kubestow.simulator.simulation import place
 
 Raw = dict[str, Any]
 SELF: Raw = {"labelSelector": {"matchLabels": {"app": "a"}}}
@@ -95,12 +94,7 @@ def suffices(cluster: list[Document], shapes: list[PricedShape], fleet: tuple[in
     """Placed anew by a simulation."""
     pairs = zip(shapes, fleet, strict=True)
     nodes = [one for shape, count in pairs for one in shape.nodes(count)]
-
-    async def run() -> bool:
-        result = await Simulation([*cluster, *nodes], SchedulerConfig()).run()
-        return not result.pending
-
-    return run_in_virtual_time(run())
+    return not place([*cluster, *nodes], SchedulerConfig()).pending
 
 
 def cost(shapes: list[PricedShape], fleet: tuple[int, ...]) -> tuple[float, int]:

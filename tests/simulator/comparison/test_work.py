@@ -11,8 +11,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.simulator.comparison.task import Material, SchedulerVariant, Task
 from kubestow.simulator.comparison.work import outcome_of, run_task
 from kubestow.simulator.results import RunResult
-from kubestow.simulator.simulation import Simulation, SimulationResult
-from kubestow.simulator.virtual_time import run_in_virtual_time
+from kubestow.simulator.simulation import place
 
 
 def run_of(material: Material, variant: SchedulerVariant) -> RunResult:
@@ -27,10 +26,7 @@ def nodes_of(run: RunResult) -> dict[str, str]:
 
 
 def test_pods_are_placed_as_by_simulate(material: Material, base: SchedulerVariant) -> None:
-    async def simulated() -> SimulationResult:
-        return await Simulation(material.documents, SchedulerConfig()).run()
-
-    expected = run_in_virtual_time(simulated())
+    expected = place(material.documents, SchedulerConfig())
     run = run_of(material, base)
     assert nodes_of(run) == {pod.name: pod.node for pod in expected.pods}
     assert run.samples[-1].placed == 4

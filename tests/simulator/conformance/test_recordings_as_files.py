@@ -25,7 +25,8 @@ from kubestow.simulator.conformance.compare import compare_attempt, compare_worl
 from kubestow.simulator.conformance.replay import SAMPLING
 from kubestow.simulator.conformance.sampled import compare_sampled_attempt
 from kubestow.simulator.manifests import select_manifests
-from kubestow.simulator.simulation import Simulation
+from kubestow.simulator.scenario.run import Simulation
+from kubestow.simulator.scenario.stages import placing
 from kubestow.simulator.still import still_cluster
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
@@ -147,19 +148,19 @@ def is_popped_first(scenario: JsonObject) -> bool:
 
 def compare_simulated(scenario: JsonObject, report: Report, file: Path) -> None:
     documents = documents_of(scenario, file, is_alone=True)
-    simulations: list[Simulation] = []
+    runs: list[Simulation] = []
     is_first = True
 
     def decided(decision: Decision) -> None:
         nonlocal is_first
         if is_first:
             is_first = False
-            compare(scenario, report, as_world(simulations[0].cluster.scheduler), decision)
+            compare(scenario, report, as_world(runs[0].cluster.scheduler), decision)
 
     async def run() -> None:
-        simulation = Simulation(documents, config_of(scenario), on_decision=decided)
-        simulations.append(simulation)
-        await simulation.run(limit_s=1)
+        placed = placing(documents, limit_s=1)
+        runs.append(Simulation(placed, config_of(scenario), on_decision=decided))
+        await runs[0].run()
 
     run_in_virtual_time(run())
 

@@ -23,7 +23,8 @@ from kubestow.simulator.embedded import EmbeddedCluster
 from kubestow.simulator.replay.replay import RecordedAnswers, Replay
 from kubestow.simulator.replay.report import ReplayReport
 from kubestow.simulator.replay.why import AttemptViews, explain_report
-from kubestow.simulator.simulation import Simulation
+from kubestow.simulator.scenario.run import run_scenario
+from kubestow.simulator.scenario.stages import placing
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from tools.faults import replica
 from tools.faults.plan import make_plan
@@ -78,10 +79,7 @@ CLUSTER = [node("small", "2"), node("large", "6")]
 
 
 def recorded(path: Path, documents: list[JsonObject]) -> None:
-    async def run() -> None:
-        await Simulation(documents, SchedulerConfig(), record=RecordTo(path, "simulate")).run()
-
-    run_in_virtual_time(run())
+    run_scenario(placing(documents), SchedulerConfig(), record=RecordTo(path, "simulate"))
 
 
 def test_a_simulation_is_replayed(tmp_path: Path) -> None:
@@ -116,14 +114,8 @@ def test_members_of_a_group_are_explained_after_their_cycle(tmp_path: Path) -> N
         "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
     }
     members = [pod(f"p{i}", schedulingGroup={"podGroupName": "g"}) for i in range(3)]
-
-    async def run() -> None:
-        documents = [*CLUSTER, group, *members]
-        await Simulation(
-            documents, SchedulerConfig(), record=RecordTo(path, "simulate"), gates=gates
-        ).run()
-
-    run_in_virtual_time(run())
+    scenario = placing([*CLUSTER, group, *members])
+    run_scenario(scenario, SchedulerConfig(), gates=gates, record=RecordTo(path, "simulate"))
     reader = RecordingReader(path)
     answers = RecordedAnswers.of(reader)
     views = AttemptViews(limit=2)

@@ -11,9 +11,7 @@ from tests.simulator.reports.report_run import GPU, make_run
 from kubestow.errors import InputError
 from kubestow.simulator.reports.figures import figures_of
 from kubestow.simulator.reports.files import Report, check_reports, report_of, write_report
-from kubestow.simulator.reports.simulated import run_of_simulation
 from kubestow.simulator.results import RunResult
-from kubestow.simulator.simulation import NodeOutcome, PodOutcome, SimulationResult
 
 RUN = make_run()
 TABLES = ("pods", "nodes", "samples", "changes", "owners", "reasons", "resources")
@@ -127,41 +125,3 @@ def test_data_needs_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setitem(sys.modules, package, None)
     check_reports([tmp_path / "run.csv", tmp_path / "run.json"])
     assert write_report(RUN, tmp_path / "run.csv")
-
-
-def test_a_plain_simulation_is_a_run_without_samples() -> None:
-    pods = [
-        PodOutcome(
-            namespace="default", name="a", node="n", outcome="Scheduled", scheduled_after_s=2.5
-        ),
-        PodOutcome(namespace="default", name="b", outcome="Pending", message="0/1 nodes"),
-    ]
-    node = NodeOutcome(
-        name="n",
-        pods=1,
-        allowed_pods=110,
-        cpu_milli_requested=500,
-        cpu_milli_allocatable=2000,
-        memory_bytes_requested=1,
-        memory_bytes_allocatable=4,
-        requested={"cpu": 500, "memory": 1},
-        allocatable={"cpu": 2000, "memory": 4},
-    )
-    simulated = SimulationResult(
-        pods=pods,
-        nodes=[node],
-        running_count=1,
-        evicted=["default/old"],
-        virtual_duration_s=10.0,
-        has_settled=True,
-    )
-    run = run_of_simulation(simulated)
-    figures = figures_of(run)
-    assert figures.outcomes == {"Pending": 1, "Running": 1}
-    assert figures.waiting is not None
-    assert figures.waiting.max_s == 2.5
-    assert [row.used_share for row in figures.resources] == [0.25, 0.25]
-    assert [row.mean_used_share for row in figures.resources] == [None, None]
-    assert [(change.kind, change.subject) for change in run.changes] == [
-        ("preemption", "default/old")
-    ]

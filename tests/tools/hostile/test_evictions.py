@@ -6,8 +6,7 @@ from kubestow.api.files import Document
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.config.profile import ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.simulator.simulation import Simulation
-from kubestow.simulator.virtual_time import run_in_virtual_time
+from kubestow.simulator.simulation import place
 from kubestow.testing import ManualClock
 from tools.hostile.evictions import CASES
 from tools.hostile.objects import Case
@@ -28,12 +27,7 @@ def test_pods_are_evicted_for_the_urgent_one(case: Case) -> None:
         stored = server.create(server.resources.named(resource), document)
         documents.append(Document(stored.document, stored.name))
     pods = {document.source for document in documents if document.raw["kind"] == "Pod"}
-
-    async def run() -> dict[str, str]:
-        config = SchedulerConfig(profiles=(ProfileConfig(),))
-        result = await Simulation(documents, config).run()
-        return {pod.name: pod.node for pod in result.pods}
-
-    left = run_in_virtual_time(run())
+    result = place(documents, SchedulerConfig(profiles=(ProfileConfig(),)))
+    left = {pod.name: pod.node for pod in result.pods}
     assert left["hostile"].startswith("full-")
     assert len(pods) - len(left) >= 2

@@ -7,7 +7,7 @@ wait when it starts.
 
 import os
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -20,7 +20,10 @@ from kubestow.simulator.bench.machine import Calibration, ForeignLoad
 from kubestow.simulator.bench.measure import peak_memory_mib
 from kubestow.simulator.bench.measurement import JSON_NAMES, PodTimes
 from kubestow.simulator.bench.workloads import Workload
-from kubestow.simulator.simulation import Simulation, SimulationResult
+from kubestow.simulator.results import RUNNING
+from kubestow.simulator.scenario.run import Simulation
+from kubestow.simulator.scenario.scenario import Scenario
+from kubestow.simulator.scenario.stages import placing
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
 _RESOURCES: Final = default_resources()
@@ -41,14 +44,7 @@ class _Run(msgspec.Struct, frozen=True, kw_only=True):
     cpu_s: float
 
 
-class TimedSimulation(Protocol):
-    @property
-    def waiting_count(self) -> int: ...
-
-    async def run(self) -> SimulationResult: ...
-
-
-MakeSimulation = Callable[[list[JsonObject], SchedulerConfig], TimedSimulation]
+MakeSimulation = Callable[[Scenario, SchedulerConfig], Simulation]
 
 
 def measure_simulation(
@@ -59,7 +55,7 @@ def measure_simulation(
     pods: int | None = None,
     make: MakeSimulation = Simulation,
 ) -> Throughput:
-    """Build the workload and time a simulation of it; `make` makes that of an older version."""
+    """Build the workload and time a run that places it; `make` makes that of an older version."""
     foreign_load = ForeignLoad(SystemClock())
     calibration = Calibration()
     calibration.sample()
@@ -107,14 +103,14 @@ async def _timed(
 ) -> _Run:
     clock = SystemClock()
     loading_s = clock.monotonic_s()
-    simulation = make(documents, config)
+    run = make(placing(documents), config)
     cpu_started_s = thread_cpu_s()
     started_s = clock.monotonic_s()
-    result = await simulation.run()
+    result = await run.run()
     timed_s = clock.monotonic_s() - started_s
     return _Run(
-        waiting_count=simulation.waiting_count,
-        scheduled_count=len(result.scheduled),
+        waiting_count=run.stage.waiting_count,
+        scheduled_count=sum(pod.outcome == RUNNING for pod in result.pods),
         load_s=started_s - loading_s,
         timed_s=timed_s,
         cpu_s=thread_cpu_s() - cpu_started_s,

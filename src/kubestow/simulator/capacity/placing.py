@@ -34,7 +34,8 @@ from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.input.pods import PodKey
 from kubestow.simulator.loading import pods_of
 from kubestow.simulator.manifests import READ_KINDS
-from kubestow.simulator.simulation import Simulation
+from kubestow.simulator.scenario.run import Simulation
+from kubestow.simulator.scenario.stages import placing
 
 NODE_RESOURCES_FIT: Final = "NodeResourcesFit"
 
@@ -52,14 +53,12 @@ class PlacingCluster:
 
     def __init__(self, documents: Sequence[Document], setup: PlacingSetup) -> None:
         """InputError names the document that cannot be created."""
-        self._simulation = Simulation(
-            documents,
-            without_preemption(setup.config),
-            registry=setup.registry,
-            gates=setup.gates,
-            on_decision=self._note,
+        config = without_preemption(setup.config)
+        self._run = Simulation(
+            placing(documents), config, setup.registry, setup.gates, on_decision=self._note
         )
-        self._scheduler = self._simulation.cluster.scheduler
+        self._cluster = self._run.cluster
+        self._scheduler = self._cluster.scheduler
         # Pods that are tried, and the last attempt of each that found no node.
         self._tried: set[PodKey] = set()
         self._failures: dict[PodKey, FrozenDecision] = {}
@@ -68,18 +67,17 @@ class PlacingCluster:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator["PlacingCluster", None]:
         """Place what waits in the input; on leaving, stop."""
-        async with self._simulation.running():
+        async with self._run.running():
             await self._settle()
             yield self
 
     @property
     def store(self) -> MemoryCluster:
-        return self._simulation.cluster.store
+        return self._cluster.store
 
     def snapshot(self) -> Snapshot:
         """The nodes as they are now."""
-        self._scheduler.snapshot.refresh(self._scheduler.cache)
-        return self._scheduler.snapshot
+        return self._cluster.refreshed()
 
     def waiting(self) -> list[Pod]:
         """Pods that this scheduler could not place; those with scheduling gates are not among
@@ -161,7 +159,7 @@ class PlacingCluster:
             raise InputError(f"{document.source}: {error}") from error
 
     async def _settle(self) -> None:
-        await self._simulation.settle(limit_s=LIMIT_S)
+        await self._cluster.settle(limit_s=LIMIT_S)
         if self._error:
             raise PluginError(self._error)
 

@@ -14,26 +14,19 @@ import msgspec
 from kubestow.clock import SystemClock
 from kubestow.config.feature_gates import parse_gates
 from kubestow.editions import edition_named
-from kubestow.engine.decision import Decision
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.metrics import SchedulerMetrics
 from kubestow.engine.observer import DecisionListener
 from kubestow.engine.scheduler import Scheduler
 from kubestow.errors import KubestowError
 from kubestow.framework.faults import describe, place_of
-from kubestow.queue import QueuedPod
 from kubestow.simulator.comparison.choices import WatchedChoices
-from kubestow.simulator.comparison.plain import run_plain
 from kubestow.simulator.comparison.played import scenario_of
 from kubestow.simulator.comparison.plugin_times import PluginTimes
 from kubestow.simulator.comparison.schedulers import PluginScheduler, todays_scheduler
 from kubestow.simulator.comparison.task import Material, Task, TaskFailure, TaskOutcome
-from kubestow.simulator.gang_definitions import dialects_of
-from kubestow.simulator.manifests import select_manifests
 from kubestow.simulator.results import RunResult
-from kubestow.simulator.scenario.collector import OnAttempt, error_of
 from kubestow.simulator.scenario.run import run_scenario
-from kubestow.simulator.simulation import Simulation
 
 _INITIALIZING: Final = "initializing plugin"
 # A Dask worker may have several threads. Runs in one process do not get faster side by side, and
@@ -114,9 +107,7 @@ class _Observed:
         return msgspec.structs.replace(run, variant=task.variant.name)
 
     def _run_with_plugins(self, material: Material, scheduler: PluginScheduler) -> RunResult:
-        with scenario_of(material) as scenario:
-            if scenario is None:
-                return self._run_plain(material, scheduler)
+        with scenario_of(material, scheduler.config) as scenario:
             return run_scenario(
                 scenario,
                 scheduler.config,
@@ -126,31 +117,9 @@ class _Observed:
                 factory=self._factory(scheduler.factory),
             )
 
-    def _run_plain(self, material: Material, scheduler: PluginScheduler) -> RunResult:
-        # Which groups of pods are read depends on the configuration.
-        read = select_manifests(material.documents, dialects=dialects_of(scheduler.config))
-
-        def make(on_attempt: OnAttempt) -> Simulation:
-            def decided(decision: Decision, queued_pod: QueuedPod) -> None:
-                on_attempt(queued_pod.pod, queued_pod.attempts, error=error_of(decision))
-
-            return Simulation(
-                read.documents,
-                scheduler.config,
-                registry=scheduler.registry,
-                seed=self._task.seed,
-                factory=self._factory(scheduler.factory, decided),
-                gates=scheduler.gates,
-            )
-
-        return run_plain(make, name=material.name, seed=self._task.seed, limit_s=material.limit_s)
-
-    def _factory(
-        self, factory: type[SchedulerFactory], *listeners: DecisionListener
-    ) -> type[SchedulerFactory]:
-        """A factory whose schedulers are followed by listeners and, if asked for, by a meter."""
-        if self._task.watched:
-            listeners = (*listeners, self.choices)
+    def _factory(self, factory: type[SchedulerFactory]) -> type[SchedulerFactory]:
+        """A factory whose schedulers are followed by what the task asks for."""
+        listeners = (self.choices,) if self._task.watched else ()
         metrics = self.times if self._task.has_times else None
         return observed_factory(factory, listeners, metrics)
 

@@ -11,12 +11,13 @@ Not here: samples of the whole cluster (`samples`), what the scenario does (`act
 """
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import msgspec
 
 from kubestow.api.node import Node
-from kubestow.api.pod import Pod, first_condition, is_terminal
+from kubestow.api.pod import Pod, first_condition, is_terminal, is_terminating
 from kubestow.api.requests import accounted_request
 from kubestow.api.resources import Resources
 from kubestow.api.topology import ZONE_LABEL
@@ -55,6 +56,7 @@ class _PodRecord:
     __slots__ = ("created_s", "ended_s", "number", "outcome", "owner", "requests", "scheduled_s")
 
     def __init__(self, number: int, created_s: float, owner: str, requests: dict[str, int]) -> None:
+        # From 1, in the order of arrival; 0: it has no row.
         self.number = number
         self.created_s = created_s
         self.owner = owner
@@ -74,10 +76,26 @@ class OnAttempt(Protocol):
 class Collector:
     """Follows the store from when it is made; what it is called with costs a few microseconds."""
 
-    def __init__(self, cluster: MemoryCluster, clock: Clock, *, pool_label: str) -> None:
+    def __init__(
+        self,
+        cluster: MemoryCluster,
+        clock: Clock,
+        *,
+        pool_label: str = "",
+        follows_running: bool = True,
+        times_decisions: bool = False,
+        owner_of: Callable[[Pod], str] | None = None,
+    ) -> None:
+        """Without `follows_running`, pods that come with a node or have ended have no rows; those
+        that go are preempted. With `times_decisions`, a pod gets its node when that is decided, not
+        when it is bound. `owner_of` says what made a pod, if that is not the entry of a scenario
+        or the controller."""
         self._cluster = cluster
         self._clock = clock
         self._pool_label = pool_label
+        self._follows_running = follows_running
+        self._decided_s: dict[str, float] | None = {} if times_decisions else None
+        self._owner_of = owner_of or self._entry_or_controller
         self._pods: dict[str, _PodRecord] = {}
         self._attempts: dict[str, int] = {}
         self._rows: list[tuple[int, PodRow]] = []
@@ -109,6 +127,8 @@ class Collector:
     def attempted(self, pod: Pod, attempts: int, *, error: str = "") -> None:
         """Note the attempts that a pod had so far, and the error of one that failed by one."""
         self._attempts[pod.metadata.uid] = attempts
+        if self._decided_s is not None:
+            self._decided_s[pod.metadata.uid] = self._clock.monotonic_s()
         if error:
             self.failed_attempts += 1
             key = (self._owner_of(pod), error)
@@ -117,8 +137,12 @@ class Collector:
 
     def refused(self, owner: StoredObject, message: str, change: int) -> None:
         """Count pods of an owner that could not be created, or, with less than 0, could now."""
-        self.refused_pods += change
         name = self._topmost(owner) or f"{owner.resource.kind}/{owner.name}"
+        self.refused_of(name, message, change)
+
+    def refused_of(self, name: str, message: str, change: int) -> None:
+        """Count refused pods of an owner by the name that rows have for it."""
+        self.refused_pods += change
         if name in self._refusals or len(self._refusals) < FAILURES_MAX:
             first, count = self._refusals.get(name, (message, 0))
             self._refusals[name] = (first, count + change)
@@ -151,12 +175,15 @@ class Collector:
         if event.type == "DELETED":
             self._conclude(record, pod)
             del self._pods[uid]
-            row = self._row(record, pod, self._attempts.pop(uid, 0))
-            self._rows.append((record.number, row))
+            if record.number:
+                self._rows.append((record.number, self._row(record, pod)))
+            self._forget_attempts(uid)
         elif is_terminal(pod) or pod.metadata.deletion_timestamp is not None:
             self._conclude(record, pod)
 
     def _new_record(self, pod: Pod) -> _PodRecord:
+        if not self._follows_running and (pod.spec.node_name or is_terminal(pod)):
+            return self._unfollowed(pod)
         self._number += 1
         self.arrived += 1
         amounts = amounts_of(accounted_request(pod).requested)
@@ -165,7 +192,20 @@ class Collector:
             self.shapes.add(amounts)
         return _PodRecord(self._number, self._now_s(), self._text(self._owner_of(pod)), requests)
 
-    def _owner_of(self, pod: Pod) -> str:
+    def _unfollowed(self, pod: Pod) -> _PodRecord:
+        """Make the record of a pod without a row: only that it has to go is noted."""
+        record = _PodRecord(0, self._now_s(), "", {})
+        record.scheduled_s = record.created_s
+        if is_terminal(pod) or is_terminating(pod):
+            record.outcome = results.ENDED
+        return record
+
+    def _forget_attempts(self, uid: str) -> None:
+        self._attempts.pop(uid, None)
+        if self._decided_s is not None:
+            self._decided_s.pop(uid, None)
+
+    def _entry_or_controller(self, pod: Pod) -> str:
         """What made the pod: the entry of the scenario, or the topmost controller."""
         entry = pod.metadata.annotations.get(ENTRY)
         stored = self._cluster.find(PODS, pod.metadata.namespace, pod.metadata.name)
@@ -193,7 +233,8 @@ class Collector:
             return
         condition = first_condition(pod.status.conditions, "DisruptionTarget")
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        if condition is not None and condition.reason == _PREEMPTED:
+        # Older schedulers write no condition.
+        if not record.number or (condition is not None and condition.reason == _PREEMPTED):
             record.outcome = results.PREEMPTED
             self.preempted += 1
             self.note("preemption", name, f"on {pod.spec.node_name}")
@@ -208,7 +249,10 @@ class Collector:
             record.outcome = results.REMOVED
         record.ended_s = self._now_s()
 
-    def _row(self, record: _PodRecord, pod: Pod, attempts: int) -> PodRow:
+    def _row(self, record: _PodRecord, pod: Pod) -> PodRow:
+        uid, scheduled_s = pod.metadata.uid, record.scheduled_s
+        if scheduled_s is not None and self._decided_s is not None:
+            scheduled_s = round(self._decided_s.get(uid, scheduled_s), 3)
         outcome, reason, message = record.outcome, "", ""
         if not outcome and pod.spec.node_name:
             outcome = results.RUNNING
@@ -227,9 +271,9 @@ class Collector:
             outcome=outcome,
             node=self._text(pod.spec.node_name),
             created_s=record.created_s,
-            scheduled_s=record.scheduled_s,
+            scheduled_s=scheduled_s,
             ended_s=record.ended_s,
-            attempts=attempts,
+            attempts=self._attempts.get(uid, 0),
             reason=reason,
             message=message,
         )
@@ -261,7 +305,10 @@ class Collector:
         self, node: Node, info: NodeInfo | None, joined_s: float, left_s: float | None = None
     ) -> NodeRow:
         labels = node.metadata.labels
-        allocatable = Resources.from_list(node.status.allocatable or node.status.capacity)
+        if info is not None and node.status.allocatable:
+            allocatable = info.allocatable
+        else:
+            allocatable = Resources.from_list(node.status.allocatable or node.status.capacity)
         return NodeRow(
             name=node.metadata.name,
             zone=labels.get(ZONE_LABEL, ""),
@@ -283,15 +330,20 @@ class Collector:
             pod = stored.typed
             assert isinstance(pod, Pod), pod
             record = self._pods[pod.metadata.uid]
-            row = self._row(record, pod, self._attempts.get(pod.metadata.uid, 0))
+            if not record.number:
+                continue
+            row = self._row(record, pod)
             if row.outcome == results.PENDING and pod.spec.scheduler_name not in scheduler_names:
                 row = _waits_for_another(row, pod.spec.scheduler_name)
             rows.append((record.number, row))
         return [row for _, row in sorted(rows, key=lambda numbered: numbered[0])]
 
-    def node_rows(self, infos: dict[str, NodeInfo]) -> list[NodeRow]:
-        """All nodes, by name; those that left come first."""
+    def node_rows(self, infos: dict[str, NodeInfo], *, as_visited: bool = False) -> list[NodeRow]:
+        """All nodes, by name or in the order of `infos`; those that left come first."""
         there = sorted(self._cluster.objects_of(NODES), key=lambda stored: stored.name)
+        if as_visited:
+            ranks = {name: rank for rank, name in enumerate(infos)}
+            there.sort(key=lambda stored: ranks.get(stored.name, len(ranks)))
         rows = list(self._left)
         for stored in there:
             node = stored.typed

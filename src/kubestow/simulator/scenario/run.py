@@ -1,21 +1,21 @@
-"""Plays a scenario: an embedded cluster on a virtual clock, with all controllers and kubelets.
+"""Runs a scenario, or one placement: an embedded cluster on a virtual clock.
 
-    arrivals ─┐
-    steps ────┼─ in the order of time ──► world ──► store ──► scheduler, kubelets, controllers
-              │                                        └────► Collector ──► RunResult
-    samples ──┘
+    stage ──► store ──► scheduler, kubelets, controllers
+                └─────► Collector ──► RunResult ◄── samples
 
 The same scenario, configuration and seed give the same result, byte for byte: nothing here reads
 real time.
+
+Not here: what is in the cluster and acts there, and when a run ends (`stages`).
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, Protocol
 
 from kubestow import collector as garbage
-from kubestow.api.files import Document
+from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
@@ -26,29 +26,23 @@ from kubestow.engine.profiles import Registry
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import QueuedPod
 from kubestow.recording.recording import RecordTo
-from kubestow.simulator.cluster_file import load_cluster_files
-from kubestow.simulator.embedded import INSTANT_S, Controller, EmbeddedCluster
-from kubestow.simulator.gang_definitions import definitions_for
+from kubestow.simulator.embedded import Controller, EmbeddedCluster
 from kubestow.simulator.results import RunResult, Sample
-from kubestow.simulator.scenario.collector import Collector
-from kubestow.simulator.scenario.parts import parts_of
-from kubestow.simulator.scenario.plan import follow_plan
+from kubestow.simulator.scenario.collector import OnAttempt, error_of
 from kubestow.simulator.scenario.samples import SampledCluster, sample_of
 from kubestow.simulator.scenario.scenario import Progress, Scenario
-from kubestow.simulator.scenario.world import ScenarioWorld
+from kubestow.simulator.scenario.stages import SettlingCluster, stage_of
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 
 # Samples of a run; with more they are taken less often.
 SAMPLES_MAX: Final = 2_000
 # How often progress is reported, in parts of the run.
 PROGRESS_PARTS: Final = 500
-# Old versions of objects are for watches that start late; here none does.
-HISTORY_MAX: Final = 256
 
 OnProgress = Callable[[Progress], None]
 
 
-class RunCluster(SampledCluster, Protocol):
+class RunCluster(SampledCluster, SettlingCluster, Protocol):
     """The cluster of a run: `EmbeddedCluster`, or that of another scheduler."""
 
     @property
@@ -68,10 +62,12 @@ class MakeCluster(Protocol):
         clock: Clock,
         *,
         controllers: Sequence[Controller],
-        collector: Collector,
+        on_attempt: OnAttempt,
         seed: int,
+        is_placing: bool,
     ) -> RunCluster:
-        """`Collector.attempted` is called after each attempt."""
+        """`on_attempt` is called after each attempt. In one placement events are written, and an
+        error of a rule is why a pod waits."""
         ...
 
 
@@ -83,6 +79,7 @@ def run_scenario(
     *,
     seed: int | None = None,
     on_progress: OnProgress | None = None,
+    on_decision: Callable[[Decision], None] | None = None,
     stop: Callable[[], bool] | None = None,
     factory: type[SchedulerFactory] = SchedulerFactory,
     record: RecordTo | None = None,
@@ -91,19 +88,19 @@ def run_scenario(
 ) -> RunResult:
     """Play it to its end, or until `stop` returns True; InputError for what cannot be done.
 
-    `seed` replaces that of the scenario. `record` is a file for what the scheduler sees and
-    decides. `make_cluster` is for another scheduler than that of `config`.
+    See `Simulation`.
     """
 
     async def play() -> RunResult:
-        run = ScenarioRun(
+        run = Simulation(
             scenario,
             config,
             registry,
             gates,
-            seed=scenario.seed if seed is None else seed,
-            on_progress=on_progress or _ignore,
-            stop=stop or _never,
+            seed=seed,
+            on_progress=on_progress,
+            on_decision=on_decision,
+            stop=stop,
             factory=factory,
             record=record,
             make_cluster=make_cluster,
@@ -113,82 +110,106 @@ def run_scenario(
     return run_in_virtual_time(play())
 
 
-class ScenarioRun:
+class Simulation:
     """One run. Create it inside a virtual-time loop, then await `run`."""
 
     def __init__(
         self,
         scenario: Scenario,
         config: SchedulerConfig,
-        registry: Registry,
-        gates: FeatureGates,
+        registry: Registry = REGISTRY,
+        gates: FeatureGates = DEFAULT_GATES,
         *,
-        seed: int,
-        on_progress: OnProgress,
-        stop: Callable[[], bool],
-        factory: type[SchedulerFactory],
-        record: RecordTo | None,
+        seed: int | None = None,
+        on_progress: OnProgress | None = None,
+        on_decision: Callable[[Decision], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+        factory: type[SchedulerFactory] = SchedulerFactory,
+        record: RecordTo | None = None,
         make_cluster: MakeCluster | None = None,
     ) -> None:
+        """`seed` replaces that of the scenario. `on_decision` is called with every decision, which
+        is valid during the call only. `record` is a file for what the scheduler sees and decides.
+        `make_cluster` is for another scheduler than that of `config`."""
         self._scenario = scenario
-        self._seed = seed
+        self._seed = scenario.seed if seed is None else seed
         self._on_progress = on_progress
+        self._on_decision = on_decision
         self._stop = stop
         self._is_over = asyncio.Event()
         self._is_partial = False
+        # Whether there was an attempt.
+        self._has_begun = False
         self._samples: list[Sample] = []
         start_ns = round(scenario.start.timestamp()) * NANOSECONDS
         self._clock = VirtualClock(asyncio.get_running_loop(), start_ns)
-        store = MemoryCluster(self._clock, seed=seed, gates=gates, history_max=HISTORY_MAX)
-        _load(store, scenario, config)
-        self._collector = Collector(store, self._clock, pool_label=scenario.pool_label)
-        self._world = ScenarioWorld(store, self._clock, self._collector.note)
-        parts = parts_of(
-            store,
-            self._clock,
-            start_delay_s=scenario.start_delay_s,
-            stop_s=scenario.stop_s,
-            has_controllers=scenario.has_controllers,
-            on_refusal=self._collector.refused,
-        )
+        self.stage = stage_of(scenario, config, self._clock, seed=self._seed, gates=gates)
+        self._collector = self.stage.collector
         self._cluster: RunCluster
         if make_cluster is not None:
             self._cluster = make_cluster(
-                store, self._clock, controllers=parts, collector=self._collector, seed=seed
+                self.stage.store,
+                self._clock,
+                controllers=self.stage.controllers,
+                on_attempt=self._attempted,
+                seed=self._seed,
+                is_placing=scenario.settles,
             )
             return
         self._cluster = EmbeddedCluster(
-            store,
+            self.stage.store,
             config,
             self._clock,
             registry=registry,
             listeners=[self._decided],
-            controllers=parts,
-            seed=seed,
+            controllers=self.stage.controllers,
+            seed=self._seed,
             factory=factory,
             gates=gates,
             record=record,
-            has_events=False,
+            has_events=scenario.settles,
+            stops_repeating=scenario.settles,
         )
 
+    @property
+    def cluster(self) -> EmbeddedCluster:
+        """The cluster of a scheduler with plugins."""
+        assert isinstance(self._cluster, EmbeddedCluster), self._cluster
+        return self._cluster
+
     async def run(self, variant: str = "") -> RunResult:
+        """Run it to its end."""
         with garbage.settled(garbage.SIMULATION_THRESHOLDS):
-            async with self._cluster.running():
+            async with self.running():
                 await self._play()
-                return self._result(variant)
+                if not self._scenario.settles:
+                    return self._result(variant)
+            # What was still being bound at the limit has no node.
+            return self._result(variant)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None, None]:
+        """Start the cluster; on leaving, stop it."""
+        await self.stage.prepare()
+        async with self._cluster.running():
+            yield
 
     # --- Time ---------------------------------------------------------------------------------
 
     async def _play(self) -> None:
-        plan = follow_plan(self._scenario, self._seed, self._world, self._clock)
-        works = (plan, self._sample_regularly(), self._report_regularly())
+        works: list[Coroutine[None, None, None]] = []
+        if not self._scenario.settles:
+            works.append(self.stage.plan())
+        if self._scenario.has_course:
+            works.append(self._sample_regularly())
+        if not self._scenario.settles:
+            works.append(self._report_regularly())
         tasks = [asyncio.create_task(work) for work in works]
         for task in tasks:
             task.add_done_callback(self._after_task)
         try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._scenario.until_s):
-                    await self._is_over.wait()
+            if not await self.stage.end(self._cluster, self._is_over):
+                self._is_partial = True
         finally:
             for task in tasks:
                 task.cancel()
@@ -197,7 +218,9 @@ class ScenarioRun:
             if isinstance(error, Exception):
                 raise error
         self._cluster.raise_failure()
-        self._take_sample()
+        if self._scenario.has_course:
+            self._take_sample()
+        self._report()
 
     def _after_task(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
@@ -208,7 +231,7 @@ class ScenarioRun:
         every_s = max(scenario.sample_s, scenario.until_s / SAMPLES_MAX)
         while True:
             # Time advances when nothing is left to do: pods that are new by then were tried.
-            next_s = every_s * len(self._samples) + INSTANT_S
+            next_s = every_s * len(self._samples) + self.stage.begun_s
             await asyncio.sleep(next_s - self._clock.monotonic_s())
             self._take_sample()
 
@@ -222,24 +245,34 @@ class ScenarioRun:
         while True:
             self._check_stop()
             self._cluster.raise_failure()
-            counts = self._collector
-            self._on_progress(
-                Progress(
-                    self._clock.monotonic_s(),
-                    self._scenario.until_s,
-                    counts.arrived,
-                    counts.placed,
-                )
-            )
+            self._report()
             await asyncio.sleep(every_s)
 
+    def _report(self) -> None:
+        if self._on_progress is not None:
+            counts, time_s = self._collector, self._clock.monotonic_s()
+            until_s = self._scenario.until_s
+            self._on_progress(Progress(time_s, until_s, counts.arrived, counts.placed))
+
     def _decided(self, decision: Decision, queued_pod: QueuedPod) -> None:
-        self._collector.decided(decision, queued_pod)
-        # Many decisions may be made at one time.
-        self._check_stop()
+        error = "" if decision.status is None else error_of(decision)
+        self._attempted(queued_pod.pod, queued_pod.attempts, error=error)
+        if self._on_decision is not None:
+            self._on_decision(decision)
+
+    def _attempted(self, pod: Pod, attempts: int, *, error: str) -> None:
+        self._collector.attempted(pod, attempts, error=error)
+        if not self._has_begun:
+            self._has_begun = True
+            self.stage.begun()
+        # Many attempts may be made at one time; in one placement most are.
+        if self._on_progress is not None and self._scenario.settles:
+            self._report()
+        if self._stop is not None:
+            self._check_stop()
 
     def _check_stop(self) -> None:
-        if not self._is_partial and self._stop():
+        if self._stop is not None and not self._is_partial and self._stop():
             self._is_partial = True
             self._is_over.set()
 
@@ -248,13 +281,12 @@ class ScenarioRun:
     def _result(self, variant: str) -> RunResult:
         snapshot, collector = self._cluster.refreshed(), self._collector
         infos = dict(zip(snapshot.names, snapshot.node_infos, strict=True))
-        pods = collector.pod_rows(self._cluster.scheduler_names)
         return RunResult(
             name=self._scenario.name,
             seed=self._seed,
             variant=variant,
-            pods=pods,
-            nodes=collector.node_rows(infos),
+            pods=collector.pod_rows(self._cluster.scheduler_names),
+            nodes=collector.node_rows(infos, as_visited=self._scenario.settles),
             samples=self._samples,
             changes=collector.changes,
             virtual_duration_s=round(self._clock.monotonic_s(), 3),
@@ -264,18 +296,5 @@ class ScenarioRun:
             failures=collector.failures(),
             refused_pods=collector.refused_pods,
             refusals=collector.refusals(),
+            placing=self.stage.facts(),
         )
-
-
-def _load(store: MemoryCluster, scenario: Scenario, config: SchedulerConfig) -> None:
-    own = definitions_for(config, (document.raw for document in scenario.documents))
-    documents: list[Document] = [*own, *scenario.documents]
-    with garbage.paused():
-        load_cluster_files(store, documents)
-
-
-def _ignore(progress: Progress) -> None: ...
-
-
-def _never() -> bool:
-    return False

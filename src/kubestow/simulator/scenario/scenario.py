@@ -83,6 +83,14 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     # How long pods take to start, and at most to stop.
     start_delay_s: float = START_DELAY_S
     stop_s: float = STOP_S
+    # Whether it is one placement (`placing`): it ends when nothing is left to do, or at `until_s`.
+    settles: bool = False
+    # Of one placement: whether controllers act on nothing that was read from a server until the
+    # scheduler changes it.
+    stays: bool = False
+    # Whether there are samples, and rows of pods that have a node or have ended at the start; then
+    # a pod gets its node when it is bound, else when that is decided.
+    has_course: bool = True
 
 
 class Progress(NamedTuple):

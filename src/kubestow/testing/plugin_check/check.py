@@ -28,8 +28,7 @@ from kubestow.framework.runner import run_post_filter
 from kubestow.framework.status import Code
 from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.queue import QueuedPod
-from kubestow.simulator.simulation import Simulation, SimulationResult
-from kubestow.simulator.virtual_time import run_in_virtual_time
+from kubestow.simulator.simulation import place
 from kubestow.testing.builders import make_pod
 from kubestow.testing.plugin_check.answers import (
     ANSWER_CHECKS,
@@ -296,12 +295,9 @@ def _scheduler_faults(loaded: Loaded, texts: LabelTexts) -> Iterator[str]:
         *(generator.pod(number) for number in range(2 * _POD_COUNT)),
     ]
 
-    async def run() -> SimulationResult:
-        documents = [to_document(one) for one in objects]
-        simulation = Simulation(documents, loaded.config, registry=loaded.registry)
-        return await simulation.run(limit_s=_SIMULATED_S)
-
-    for pod in run_in_virtual_time(run()).pods:
+    documents = map(to_document, objects)
+    result = place(documents, loaded.config, loaded.registry, limit_s=_SIMULATED_S)
+    for pod in result.pods:
         if pod.reason == "SchedulerError":
             yield f"pod {pod.name}: {pod.message}"
 

@@ -18,7 +18,9 @@ from kubestow.editions.v1_17.cache import Cache117, Snapshot117
 from kubestow.editions.v1_20.cache import Cache120
 from kubestow.editions.v1_20.engine.reservoir import ReservoirSelector
 from kubestow.editions.v1_20.queue import SchedulingQueue120
-from kubestow.simulator.simulation import Simulation, SimulationResult
+from kubestow.simulator.scenario.run import Simulation
+from kubestow.simulator.scenario.stages import placing
+from kubestow.simulator.simulation import SimulationResult
 from kubestow.simulator.virtual_time import run_in_virtual_time
 from kubestow.testing import make_node, make_pod
 
@@ -31,9 +33,8 @@ NODES = [document("Node", make_node(name, cpu="2", memory="8Gi")) for name in ("
 
 
 def simulation(version: str, documents: list[JsonObject]) -> Simulation:
-    return Simulation(
-        documents, SchedulerConfig(), factory=rules_of(edition_named(version)).factory
-    )
+    factory = rules_of(edition_named(version)).factory
+    return Simulation(placing(documents), SchedulerConfig(), factory=factory)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_an_older_scheduler_places_pods(name: str) -> None:
     pods = [document("Pod", make_pod(f"p{number}", cpu="1")) for number in range(7)]
 
     async def run() -> SimulationResult:
-        return await simulation(name, [*NODES, *pods]).run()
+        return SimulationResult.of(await simulation(name, [*NODES, *pods]).run())
 
     result = run_in_virtual_time(run())
     assert Counter(pod.node for pod in result.scheduled) == {"a": 2, "b": 2, "c": 2}

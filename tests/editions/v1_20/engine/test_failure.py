@@ -13,8 +13,10 @@ from kubestow.editions import edition_named
 from kubestow.editions.choosing import rules_of
 from kubestow.errors import ApiError
 from kubestow.service.options import SchedulerOptions, parse_options
+from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.embedded import EmbeddedCluster
-from kubestow.simulator.simulation import Simulation
+from kubestow.simulator.scenario.run import Simulation
+from kubestow.simulator.scenario.stages import placing
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
 
@@ -46,11 +48,12 @@ def pod(name: str, priority: int = 0, node_name: str = "") -> JsonObject:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def simulation(version: str, documents: list[JsonObject]) -> Simulation:
+def simulation(version: str, documents: list[JsonObject], limit_s: float = LIMIT_S) -> Simulation:
     options = parse_options([f"--compatibility={version}"])
     assert isinstance(options, SchedulerOptions)
     rules = rules_of(edition_named(version))
-    return Simulation(documents, options.config, registry=rules.registry, factory=rules.factory)
+    scenario = placing(documents, limit_s=limit_s)
+    return Simulation(scenario, options.config, rules.registry, factory=rules.factory)
 
 
 @pytest.mark.parametrize("version", ["v1.17", "v1.20"])
@@ -75,7 +78,7 @@ def test_a_refused_binding_has_the_text_of_its_time(
     monkeypatch.setattr(MemoryClient, "bind", Refusing.bind)
 
     async def run() -> Any:
-        return await simulation(version, [node("4"), pod("a")]).run(limit_s=0.5)
+        return await simulation(version, [node("4"), pod("a")], 0.5).run()
 
     (outcome,) = run_in_virtual_time(run()).pods
     assert outcome.message == text

@@ -16,15 +16,18 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.extenders import ExtenderConfig, ExtenderTLSConfig
+from kubestow.config.scheduler import SchedulerConfig
 from kubestow.editions.shared.policy import Policy, convert_policy
 from kubestow.editions.v1_9.engine.algorithm import build_algorithm
 from kubestow.editions.v1_9.engine.decide import DeciderV19, DecisionV19
 from kubestow.editions.v1_9.engine.extenders import ExtendersV19, HttpExtenderV19, extenders_v1_9
 from kubestow.editions.v1_9.engine.scheduler import SchedulerV19
 from kubestow.editions.v1_9.plugins.pod import PodInfoV19
-from kubestow.editions.v1_9.simulator.simulation import SimulationV19
+from kubestow.editions.v1_9.simulator.embedded import cluster_maker
 from kubestow.engine.extenders.chain import FilterAnswer
 from kubestow.errors import ConfigError, ExtenderError
+from kubestow.simulator.scenario.run import run_scenario
+from kubestow.simulator.scenario.stages import placing
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.handles import RecordedEvents
@@ -316,8 +319,6 @@ def test_a_simulation_asks_the_extenders_of_its_policy(server: Server) -> None:
     metadata = {"name": "p", "namespace": "default"}
     documents.append({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
-    async def run() -> list[str]:
-        simulation = SimulationV19(documents, build_algorithm(server.policy(FILTER)))
-        return [pod.node for pod in (await simulation.run()).pods]
-
-    assert run_in_virtual_time(run()) == ["a"]
+    make_cluster = cluster_maker(build_algorithm(server.policy(FILTER)))
+    run = run_scenario(placing(documents), SchedulerConfig(), make_cluster=make_cluster)
+    assert [pod.node for pod in run.pods] == ["a"]

@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from kubestow.config.scheduler import SchedulerConfig
 from kubestow.editions.shared.policy import convert_policy, provider_policy
 from kubestow.editions.v1_9.engine.algorithm import Algorithm, build_algorithm
 from kubestow.editions.v1_9.engine.decide import DecisionV19
-from kubestow.editions.v1_9.simulator.simulation import SimulationV19
+from kubestow.editions.v1_9.simulator.embedded import EmbeddedV19, cluster_maker
+from kubestow.simulator.scenario.run import run_scenario
+from kubestow.simulator.scenario.stages import placing
 from kubestow.simulator.simulation import SimulationResult
-from kubestow.simulator.virtual_time import run_in_virtual_time
 
 DEFAULT = build_algorithm(provider_policy("DefaultProvider"))
 
@@ -42,20 +44,24 @@ def simulate(
     decisions: list[DecisionV19] | None = None,
     use_equivalence_cache: bool = False,
 ) -> SimulationResult:
-    async def run() -> SimulationResult:
-        simulation = SimulationV19(
-            documents,
-            algorithm,
-            use_equivalence_cache=use_equivalence_cache,
-            on_decision=None if decisions is None else decisions.append,
-        )
-        result = await simulation.run()
-        cache = simulation.cluster.scheduler.equivalence_cache
-        assert (cache is not None) == use_equivalence_cache
-        assert cache is None or cache.statistics().hits > 0
-        return result
+    clusters: list[EmbeddedV19] = []
+    make = cluster_maker(
+        algorithm,
+        use_equivalence_cache=use_equivalence_cache,
+        listeners=[] if decisions is None else [decisions.append],
+    )
 
-    return run_in_virtual_time(run())
+    def make_cluster(*args: Any, **named: Any) -> EmbeddedV19:
+        cluster = make(*args, **named)
+        assert isinstance(cluster, EmbeddedV19)
+        clusters.append(cluster)
+        return cluster
+
+    run = run_scenario(placing(documents), SchedulerConfig(), make_cluster=make_cluster)
+    cache = clusters[0].scheduler.equivalence_cache
+    assert (cache is not None) == use_equivalence_cache
+    assert cache is None or cache.statistics().hits > 0
+    return SimulationResult.of(run)
 
 
 def placed(result: SimulationResult) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
@@ -30,6 +30,7 @@ from kubestow.simulator.embedded import (
     run_part,
 )
 from kubestow.simulator.scenario.collector import OnAttempt
+from kubestow.simulator.scenario.run import MakeCluster
 
 _HOSTNAME: Final = "embedded"
 
@@ -113,14 +114,51 @@ class EmbeddedV19:
         return self.scheduler.statistics()
 
 
-def counted(on_attempt: OnAttempt) -> ListenerV19:
-    """A listener that calls a function with the attempts that each pod had so far."""
+def cluster_maker(
+    algorithm: Algorithm,
+    *,
+    scheduler_name: str = "default-scheduler",
+    use_equivalence_cache: bool = False,
+    listeners: Sequence[ListenerV19] = (),
+    counts_errors: bool = False,
+) -> MakeCluster:
+    """A function that makes the cluster of a run. With `counts_errors`, an error of a rule, such as
+    a claim that is not bound, is a failed attempt in one placement, too; in a scenario it is."""
+
+    def make(
+        store: MemoryCluster,
+        clock: Clock,
+        *,
+        controllers: Sequence[Controller],
+        on_attempt: OnAttempt,
+        seed: int,
+        is_placing: bool,
+    ) -> EmbeddedV19:
+        count = _counted(on_attempt, has_errors=counts_errors or not is_placing)
+        return EmbeddedV19(
+            store,
+            algorithm,
+            clock,
+            scheduler_name=scheduler_name,
+            use_equivalence_cache=use_equivalence_cache,
+            listeners=(count, *listeners),
+            controllers=controllers,
+            seed=seed,
+            has_events=is_placing,
+        )
+
+    return make
+
+
+def _counted(on_attempt: OnAttempt, *, has_errors: bool) -> ListenerV19:
+    """A listener that calls a function with the attempts that each pod had so far, and
+    with errors of rules."""
     attempts: Counter[str] = Counter()
 
     def decided(decision: DecisionV19) -> None:
         pod = decision.pod
         attempts[pod.uid] += 1
-        has_failed = not decision.is_scheduled and not decision.is_fit_error
+        has_failed = has_errors and not decision.is_scheduled and not decision.is_fit_error
         # A cluster without nodes is no error of a rule.
         error = decision.error if has_failed and decision.error != NO_NODES else ""
         on_attempt(pod.pod, attempts[pod.uid], error=error)

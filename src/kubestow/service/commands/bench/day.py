@@ -27,12 +27,12 @@ _PARTS: Final = (
     ("kubestow.engine.", "decisions"),
     ("kubestow.cluster.informer.", "scheduler's view of the cluster"),
     ("kubestow.simulator.kubelets.", "kubelets: pods start and end"),
-    ("kubestow.simulator.scenario.run.ScenarioRun._follow_plan", "arrivals"),
+    ("kubestow.simulator.scenario.plan.", "arrivals"),
     ("kubestow.simulator.scenario.samples.", "samples"),
     ("kubestow.queue.timers.", "timers of the queue"),
     ("kubestow.simulator.controllers.", "controllers"),
     ("kubestow.apiserver.controllers.", "controllers"),
-    ("kubestow.simulator.scenario.run._load", "setting up"),
+    ("kubestow.simulator.cluster_file.", "setting up"),
 )
 _OTHER: Final = "event loop and others"
 _SAMPLE_S: Final = 0.005

@@ -43,7 +43,7 @@ from kubestow.simulator.bench import (
 )
 from kubestow.simulator.bench.measurement import PodTimes
 from kubestow.simulator.bench.throughput import MakeSimulation, measure_simulation
-from kubestow.simulator.simulation import Simulation
+from kubestow.simulator.scenario.run import Simulation
 
 # About how many pods of a workload `--check` compares.
 CHECKED_PODS: Final = 40

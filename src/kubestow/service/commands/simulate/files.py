@@ -4,8 +4,7 @@ Not here: its options (`command`), where the cluster comes from (`cluster_input`
 of the result (`output`).
 """
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 from kubestow.api.files import Document
 from kubestow.config.feature_gates import DEFAULT_GATES
@@ -18,19 +17,20 @@ from kubestow.service.commands.simulate.output import print_result
 from kubestow.service.commands.simulate.request import (
     PLUGIN_FAILED,
     PODS_REFUSED,
+    RunScheduler,
     SimulateRequest,
     check_outputs,
-    with_percentage,
+    run_scheduler,
     written,
 )
 from kubestow.service.logging import warnings_on_stderr
 from kubestow.service.output import progress_bar
 from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.gang_definitions import dialects_of
-from kubestow.simulator.manifests import Manifests
-from kubestow.simulator.reports.simulated import run_of_simulation
-from kubestow.simulator.simulation import Simulation, SimulationResult
-from kubestow.simulator.virtual_time import run_in_virtual_time
+from kubestow.simulator.scenario.run import run_scenario
+from kubestow.simulator.scenario.scenario import Progress
+from kubestow.simulator.scenario.stages import placing
+from kubestow.simulator.simulation import SimulationResult
 
 
 def simulate_files(request: SimulateRequest) -> int:
@@ -52,23 +52,28 @@ def simulate_files(request: SimulateRequest) -> int:
     )
     if request.record is not None and not is_modern:
         raise InputError("--record needs the scheduler of today: leave out --compatibility")
-    make = _maker(request, manifests, loaded)
+    scheduler = _scheduler(request, loaded, manifests.config_maps)
+    limit_s = LIMIT_S if request.limit_s is None else request.limit_s
+    scenario = placing(manifests.documents, limit_s=limit_s)
     with warnings_on_stderr(), progress_bar("Placing pods") as progress:
         task = progress.add_task("", total=None)
 
-        def note(decision: _Decision) -> None:
-            progress.advance(task, 1 if decision.is_scheduled else 0)
+        def note(each: Progress) -> None:
+            progress.update(task, total=each.arrived, completed=each.placed)
 
-        async def run() -> SimulationResult:
-            simulation = make(note)
-            progress.update(task, total=simulation.waiting_count)
-            return await simulation.run(
-                limit_s=LIMIT_S if request.limit_s is None else request.limit_s
-            )
-
-        result = run_in_virtual_time(run())
+        run = run_scenario(
+            scenario,
+            scheduler.config,
+            scheduler.registry,
+            scheduler.gates,
+            on_progress=note,
+            record=request.record,
+            factory=scheduler.factory,
+            make_cluster=scheduler.make_cluster,
+        )
+    result = SimulationResult.of(run)
     print_result(result, request.output, has_headers=request.has_headers)
-    written(run_of_simulation(result), request)
+    written(run, request)
     if result.has_failed:
         return PLUGIN_FAILED
     if result.refused_pods:
@@ -76,76 +81,17 @@ def simulate_files(request: SimulateRequest) -> int:
     return 1 if request.is_failing_on_pending and result.pending else 0
 
 
-def _maker(
-    request: SimulateRequest, manifests: Manifests, loaded: LoadedPlugins
-) -> "_MakeSimulation":
-    documents = manifests.documents
-    if not request.edition.has_plugins:
-        if request.config_file is not None or request.percentage is not None:
-            raise InputError(
-                "--config and --percentage-of-nodes-to-score are newer than v1.9; "
-                "give a Policy with --policy"
-            )
-        return _of_v1_9(documents, manifests.config_maps, request)
-    if not request.edition.is_modern:
-        return _edition_with_plugins(documents, manifests.config_maps, request)
-    if request.algorithm != AlgorithmOptions():
+def _scheduler(
+    request: SimulateRequest, loaded: LoadedPlugins, config_maps: Sequence[Document]
+) -> RunScheduler:
+    has_config = request.config_file is not None or request.percentage is not None
+    if not request.edition.has_plugins and has_config:
+        raise InputError(
+            "--config and --percentage-of-nodes-to-score are newer than v1.9; "
+            "give a Policy with --policy"
+        )
+    if request.edition.is_modern and request.algorithm != AlgorithmOptions():
         raise InputError(
             "--policy and flags of older schedulers need --compatibility with an older version"
         )
-    return _with_plugins(documents, request, loaded)
-
-
-class _Decision(Protocol):
-    @property
-    def is_scheduled(self) -> bool: ...
-
-
-class _Simulation(Protocol):
-    @property
-    def waiting_count(self) -> int: ...
-
-    async def run(self, *, limit_s: float) -> SimulationResult: ...
-
-
-# Makes a simulation that calls a listener with every decision; called in the loop it runs in.
-_MakeSimulation = Callable[[Callable[[_Decision], None]], _Simulation]
-
-
-def _with_plugins(
-    documents: Sequence[Document], request: SimulateRequest, loaded: LoadedPlugins
-) -> _MakeSimulation:
-    gates = checked_gates(request.feature_gates)
-    config, registry = loaded
-    config = with_percentage(config, request)
-    return lambda note: Simulation(
-        documents,
-        config,
-        registry=registry,
-        on_decision=note,
-        gates=gates,
-        record=request.record,
-    )
-
-
-def _edition_with_plugins(
-    documents: Sequence[Document], config_maps: Sequence[Document], request: SimulateRequest
-) -> _MakeSimulation:
-    # Imported here, like every other edition: only when it is to run.
-    from kubestow.editions.choosing import rules_of
-    from kubestow.editions.simulating import plugins_config
-
-    rules, choice = rules_of(request.edition), request.choice()
-    config, registry = plugins_config(request.config_file, choice, rules, config_maps)
-    config = with_percentage(config, request)
-    return lambda note: Simulation(
-        documents, config, registry=registry, on_decision=note, factory=rules.factory
-    )
-
-
-def _of_v1_9(
-    documents: Sequence[Document], config_maps: Sequence[Document], request: SimulateRequest
-) -> _MakeSimulation:
-    from kubestow.editions.simulating import v1_9_simulation
-
-    return v1_9_simulation(documents, config_maps, request.choice())
+    return run_scheduler(request, loaded, config_maps)

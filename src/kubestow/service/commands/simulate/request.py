@@ -2,21 +2,27 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
-from kubestow.config.feature_gates import parse_gates
+from kubestow.api.files import Document
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates, parse_gates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.editions.algorithm_options import AlgorithmOptions
 from kubestow.editions.edition import Edition
 from kubestow.editions.options import EditionOptions
+from kubestow.engine.factory import SchedulerFactory
+from kubestow.engine.profiles import Registry
+from kubestow.plugins.loading import LoadedPlugins
 from kubestow.recording.recording import RecordTo
 from kubestow.service.commands.cluster_input import InputRequest
+from kubestow.service.commands.scheduler_config import checked_gates
 from kubestow.service.formats import OutputFormat, TraceFormat
 from kubestow.service.output import stderr
 from kubestow.simulator.reports.files import Report, check_reports, write_report
 from kubestow.simulator.results import GATED, PENDING, RunResult
+from kubestow.simulator.scenario.run import MakeCluster
 
 # Exit codes.
 PODS_REFUSED: Final = 1
@@ -58,6 +64,38 @@ def with_percentage(config: SchedulerConfig, request: SimulateRequest) -> Schedu
     if request.percentage is None:
         return config
     return msgspec.structs.replace(config, percentage_of_nodes_to_score=request.percentage)
+
+
+class RunScheduler(NamedTuple):
+    """The scheduler of a run."""
+
+    config: SchedulerConfig
+    registry: Registry
+    gates: FeatureGates = DEFAULT_GATES
+    factory: type[SchedulerFactory] = SchedulerFactory
+    # Of v1.9, which has no plugins.
+    make_cluster: MakeCluster | None = None
+
+
+def run_scheduler(
+    request: SimulateRequest, loaded: LoadedPlugins, config_maps: Sequence[Document] = ()
+) -> RunScheduler:
+    """The scheduler asked for; `loaded` is the modern one, `config_maps` may have the Policy of
+    another."""
+    if request.edition.is_modern:
+        gates = checked_gates(request.feature_gates)
+        return RunScheduler(with_percentage(loaded.config, request), loaded.registry, gates)
+    # Imported here, like every other edition: only when it is to run.
+    from kubestow.editions.choosing import rules_of
+    from kubestow.editions.simulating import plugins_config, v1_9_cluster
+
+    choice = request.choice()
+    if not request.edition.has_plugins:
+        make_cluster = v1_9_cluster(choice, config_maps)
+        return RunScheduler(SchedulerConfig(), {}, make_cluster=make_cluster)
+    rules = rules_of(request.edition)
+    config, registry = plugins_config(request.config_file, choice, rules, config_maps)
+    return RunScheduler(with_percentage(config, request), registry, factory=rules.factory)
 
 
 def exit_code_of(report: Report, request: SimulateRequest) -> int:

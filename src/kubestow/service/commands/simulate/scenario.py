@@ -3,26 +3,23 @@
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
 from kubestow.api.files import Document
-from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.editions.algorithm_options import AlgorithmOptions
-from kubestow.engine.factory import SchedulerFactory
-from kubestow.engine.profiles import Registry
 from kubestow.errors import InputError
 from kubestow.files import keeping
 from kubestow.service.commands.cluster_input import InputRequest, load_input
-from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
+from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.commands.simulate.play import play
 from kubestow.service.commands.simulate.request import (
     SimulateRequest,
     check_outputs,
     exit_code_of,
-    with_percentage,
+    run_scheduler,
     written,
 )
 from kubestow.service.commands.simulate.run_output import print_run
@@ -32,7 +29,6 @@ from kubestow.simulator.input.changes import InputChanges
 from kubestow.simulator.reports.files import report_of
 from kubestow.simulator.results import RunResult
 from kubestow.simulator.scenario.reading import read_scenario
-from kubestow.simulator.scenario.run import MakeCluster
 from kubestow.simulator.scenario.scenario import Scenario
 from kubestow.simulator.scenario.source import parse_seconds
 
@@ -40,21 +36,13 @@ from kubestow.simulator.scenario.source import parse_seconds
 _OF_CONTROLLERS: Final = ("CronJob",)
 
 
-class _Scheduler(NamedTuple):
-    config: SchedulerConfig
-    registry: Registry
-    gates: FeatureGates = DEFAULT_GATES
-    factory: type[SchedulerFactory] = SchedulerFactory
-    # Of v1.9, which has no plugins.
-    make_cluster: MakeCluster | None = None
-
-
 def simulate_scenario(request: SimulateRequest) -> int:
     """Play the scenario, print its result and write reports; the exit code."""
     check_outputs(request)
     _check(request)
     assert request.scenario is not None
-    scheduler = _scheduler(request)
+    loaded = load_scheduler_config(request.config_file if request.edition.is_modern else None)
+    scheduler = run_scheduler(request, loaded)
     scenario = read_scenario(request.scenario)
     if request.until:
         scenario = msgspec.structs.replace(scenario, until_s=_until_s(request.until))
@@ -103,24 +91,6 @@ def _check(request: SimulateRequest) -> None:
         raise InputError(
             "--policy and flags of older schedulers need --compatibility with an older version"
         )
-
-
-def _scheduler(request: SimulateRequest) -> _Scheduler:
-    if request.edition.is_modern:
-        config, registry = load_scheduler_config(request.config_file)
-        gates = checked_gates(request.feature_gates)
-        return _Scheduler(with_percentage(config, request), registry, gates)
-    # Imported here, like every other edition: only when it is to run.
-    from kubestow.editions.choosing import rules_of
-    from kubestow.editions.simulating import plugins_config, v1_9_cluster
-
-    choice = request.choice()
-    if not request.edition.has_plugins:
-        return _Scheduler(SchedulerConfig(), {}, make_cluster=v1_9_cluster(choice))
-    rules = rules_of(request.edition)
-    config, registry = plugins_config(request.config_file, choice, rules, ())
-    config = with_percentage(config, request)
-    return _Scheduler(config, registry, factory=rules.factory)
 
 
 def _until_s(text: str) -> float:
