@@ -1,7 +1,7 @@
 """What is noted with a record: when it was made, and which request an answer belongs to."""
 
 import asyncio
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -9,6 +9,7 @@ from kubestow.api.meta import ObjectMeta
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.cluster.client import ClusterClient
+from kubestow.cluster.requests import Request
 from kubestow.errors import ConflictError
 from kubestow.recording.client import RecordingClient
 from kubestow.recording.format import SETTLED_TURNS, Answer, Put, Record, TurnsPassed
@@ -45,18 +46,15 @@ def test_turns_of_the_event_loop_between_two_records_are_counted() -> None:
     assert found == [SETTLED_TURNS, Put, Put, 2, Put, Put, SETTLED_TURNS, Put, 1, Put]
 
 
-class SlowClient:
+class SlowClient(ClusterClient):
     """Requests wait until their futures have an answer."""
 
     def __init__(self) -> None:
         self.sent: list[asyncio.Future[None]] = []
 
-    async def bind(self, pod: Pod, node_name: str) -> None:
+    async def send(self, request: Request) -> None:
         self.sent.append(asyncio.get_running_loop().create_future())
         await self.sent[-1]
-
-    async def delete_pod(self, pod: Pod) -> None:
-        await self.bind(pod, "")
 
 
 @pytest.mark.parametrize("request_name", ["bind", "delete_pod"])
@@ -65,7 +63,7 @@ def test_an_answer_says_which_of_the_requests_that_are_alike_it_is_for(request_n
 
     async def run() -> None:
         server = SlowClient()
-        client = RecordingClient(cast(ClusterClient, server), new_recorder(sink))
+        client = RecordingClient(server, new_recorder(sink))
 
         def send() -> "asyncio.Task[Any]":
             if request_name == "bind":

@@ -4,13 +4,20 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from kubestow.api.coordination import Event
-from kubestow.api.meta import ApiObject, Condition, JsonObject
+from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
-from kubestow.cluster.client import Listing, ObjectEvent, ObjectWatch, PatchType
-from kubestow.cluster.resources import Subresource
+from kubestow.cluster.client import Listing, ObjectEvent, ObjectWatch, update_patch
+from kubestow.cluster.requests import (
+    BindPod,
+    IsServed,
+    ListAndWatch,
+    Patch,
+    Request,
+    Update,
+    WatchObjects,
+)
 from kubestow.errors import ApiError, ConflictError, GoneError, UnreachableError
 from tools.faults.fault import Fault
 from tools.faults.link import Link
@@ -120,26 +127,16 @@ class FaultyClient(MemoryClient):
         for watch in self._watches:
             watch.close()
 
-    async def _read(self, request: Coroutine[Any, Any, R]) -> R:
-        return await self._request(request, is_write=False, is_decoded=True)
-
-    async def _write(self, request: Coroutine[Any, Any, R]) -> R:
-        return await self._request(request, is_write=True, is_decoded=True)
-
-    async def _post(self, request: Coroutine[Any, Any, R]) -> R:
-        """A write whose answer is not decoded."""
-        return await self._request(request, is_write=True, is_decoded=False)
-
     async def _request(
         self, request: Coroutine[Any, Any, R], *, is_write: bool, is_decoded: bool
     ) -> R:
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._send(request, is_write=is_write, is_decoded=is_decoded)
+                return await self._carry(request, is_write=is_write, is_decoded=is_decoded)
         except TimeoutError as error:
             raise UnreachableError("no answer in time") from error
 
-    async def _send(
+    async def _carry(
         self, request: Coroutine[Any, Any, R], *, is_write: bool, is_decoded: bool
     ) -> R:
         link = self._link
@@ -166,40 +163,39 @@ class FaultyClient(MemoryClient):
 
     # --- the requests ---
 
-    async def get(self, cls: type[T], namespace: str, name: str) -> T:
-        return await self._read(super().get(cls, namespace, name))
+    async def send(self, request: Request) -> Any:
+        match request:
+            case IsServed():
+                return self.answer(request)
+            case ListAndWatch():
+                return await self._list_over_link(request)
+            case WatchObjects():
+                return await self._watch_over_link(request)
+            case Update(new, old, subresource):
+                patch = update_patch(old, new)
+                if not patch:
+                    return old
+                return await self.send(
+                    Patch(request.kind, *request.key, patch, "merge", subresource)
+                )
+            case BindPod(pod, node_name):
+                with self._link.under_way(pod.metadata.uid):
+                    self._hooks.binding_sent(pod, node_name)
+                    await self._answered(request)
+                    self._hooks.binding_confirmed(pod, node_name)
+            case _:
+                return await self._answered(request)
 
-    async def list(
-        self,
-        cls: type[T],
-        *,
-        namespace: str = "",
-        field_selector: str = "",
-        label_selector: str = "",
-    ) -> Sequence[T]:
-        return await self._read(
-            super().list(
-                cls,
-                namespace=namespace,
-                field_selector=field_selector,
-                label_selector=label_selector,
-            )
+    async def _answered(self, request: Request) -> Any:
+        return await self._request(
+            super().send(request), is_write=request.is_write, is_decoded=request.is_decoded
         )
 
-    async def list_and_watch(
-        self,
-        cls: type[T],
-        *,
-        field_selector: str = "",
-        label_selector: str = "",
-        resource_version: str = "",
-    ) -> Listing[T]:
-        select = {"field_selector": field_selector, "label_selector": label_selector}
+    async def _list_over_link(self, request: ListAndWatch) -> Listing[Any]:
+        cls = request.cls
 
-        async def list_first() -> Listing[T]:
-            listing = await super(FaultyClient, self).list_and_watch(
-                cls, resource_version=resource_version, **select
-            )
+        async def list_first() -> Listing[Any]:
+            listing: Listing[Any] = self.answer(request)
             return listing._replace(watch=self._over_link(cls, listing.watch))
 
         listing = await self._opened(list_first(), lambda listing: listing.watch)
@@ -207,7 +203,14 @@ class FaultyClient(MemoryClient):
             listing.watch.close()
             await self._await_pages()
             # The version of the first page may be too old by now.
-            watch = await super().watch(cls, resource_version=listing.resource_version, **select)
+            watch = self.answer(
+                WatchObjects(
+                    cls,
+                    listing.resource_version,
+                    field_selector=request.field_selector,
+                    label_selector=request.label_selector,
+                )
+            )
             listing = listing._replace(watch=self._over_link(cls, watch))
         self._lossy.discard(cls)
         return listing
@@ -219,27 +222,12 @@ class FaultyClient(MemoryClient):
             await asyncio.sleep(page_s)
             await self._link.travel()
 
-    async def watch(
-        self,
-        cls: type[T],
-        *,
-        resource_version: str,
-        namespace: str = "",
-        field_selector: str = "",
-        label_selector: str = "",
-    ) -> ObjectWatch[T]:
+    async def _watch_over_link(self, request: WatchObjects) -> FaultyWatch:
         async def open_first() -> FaultyWatch:
-            watch = await super(FaultyClient, self).watch(
-                cls,
-                resource_version=resource_version,
-                namespace=namespace,
-                field_selector=field_selector,
-                label_selector=label_selector,
-            )
-            return self._over_link(cls, watch)
+            return self._over_link(request.cls, self.answer(request))
 
         watch = await self._opened(open_first(), lambda watch: watch)
-        if cls in self._lossy:
+        if request.cls in self._lossy:
             watch.close()
             raise GoneError("too old resource version")
         return watch
@@ -255,67 +243,12 @@ class FaultyClient(MemoryClient):
             return opened[0]
 
         try:
-            return await self._read(note())
+            return await self._request(note(), is_write=False, is_decoded=True)
         except BaseException:
             request.close()
             for answer in opened:
                 watch_of(answer).close()
             raise
-
-    async def create(self, new: T) -> T:
-        return await self._write(super().create(new))
-
-    async def patch(
-        self,
-        cls: type[T],
-        namespace: str,
-        name: str,
-        patch: JsonObject,
-        patch_type: PatchType = "strategic",
-        *,
-        subresource: Subresource = "",
-    ) -> T:
-        return await self._write(
-            super().patch(cls, namespace, name, patch, patch_type, subresource=subresource)
-        )
-
-    async def delete(
-        self,
-        cls: type[ApiObject],
-        namespace: str,
-        name: str,
-        *,
-        uid: str = "",
-        grace_period_s: int | None = None,
-    ) -> None:
-        await self._post(
-            super().delete(cls, namespace, name, uid=uid, grace_period_s=grace_period_s)
-        )
-
-    async def bind(self, pod: Pod, node_name: str) -> None:
-        with self._link.under_way(pod.metadata.uid):
-            self._hooks.binding_sent(pod, node_name)
-            await self._post(super().bind(pod, node_name))
-            self._hooks.binding_confirmed(pod, node_name)
-
-    async def patch_pod_status(
-        self,
-        pod: Pod,
-        *,
-        condition: Condition | None = None,
-        nominated_node_name: str | None = None,
-    ) -> None:
-        await self._post(
-            super().patch_pod_status(
-                pod, condition=condition, nominated_node_name=nominated_node_name
-            )
-        )
-
-    async def delete_pod(self, pod: Pod) -> None:
-        await self._post(super().delete_pod(pod))
-
-    async def create_event(self, event: Event) -> None:
-        await self._post(super().create_event(event))
 
     async def create_document(self, path: str, document: JsonObject) -> JsonObject:
         """An event about the lease: travels, and is not kept."""

@@ -12,16 +12,16 @@ Retry-After header counts, and where a list comes in pieces for tens of seconds.
 import asyncio
 from collections.abc import Callable
 from contextvars import Context, copy_context
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 
-from kubestow.api.pod import Pod
 from kubestow.apiserver.http.failures import failure_answer, failure_status
 from kubestow.apiserver.http.response import ApiResponse
 from kubestow.apiserver.http.streaming import ServedWatch
 from kubestow.clock import Clock
+from kubestow.cluster import requests
 from kubestow.cluster.http.connection import Connection
 from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import ServerConfig
@@ -59,10 +59,13 @@ class WireClient(HttpClient):
         super().__init__(session, rng=rng)
         self._wire = wire
 
-    async def bind(self, pod: Pod, node_name: str) -> None:
+    async def send(self, request: requests.Request) -> Any:
+        if not isinstance(request, requests.BindPod):
+            return await super().send(request)
+        pod, node_name = request.pod, request.node_name
         with self._wire.link.under_way(pod.metadata.uid):
             self._wire.hooks.binding_sent(pod, node_name)
-            await super().bind(pod, node_name)
+            await super().send(request)
             self._wire.hooks.binding_confirmed(pod, node_name)
 
     def disconnect(self) -> None:

@@ -60,8 +60,8 @@ from kubestow.apiserver.writes.server_fields import (
     with_server_parts,
 )
 from kubestow.clock import Clock
-from kubestow.cluster.client import PatchType
 from kubestow.cluster.documents import as_object, removed_at, whole_seconds
+from kubestow.cluster.requests import PatchType
 from kubestow.cluster.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     NAMESPACES,

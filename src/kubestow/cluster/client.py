@@ -1,26 +1,44 @@
 """The requests a scheduler sends to an API server, real or embedded.
 
-The engine reads and writes through `ClusterClient`; `apiserver.memory_client` answers from
-memory, `http` from a real server. Objects go in and out as typed structs. A struct has only the
-fields the scheduler reads, so a change is sent as the difference between two of them: fields that
-are not declared are never lost.
+The engine reads and writes through the methods of `ClusterClient`. Each makes a value of its
+request (`requests`) and sends it: a client is one method, `send`. `apiserver.memory_client` answers
+from memory, `http` from a real server; others note, delay or refuse what they send on.
+
+Objects go in and out as typed structs. A struct has only the fields the scheduler reads, so a
+change is sent as the difference between two of them: fields that are not declared are never lost.
 
 All methods raise the `ApiError` family. None of them retries, unless its docstring says so.
 """
 
 from collections.abc import Sequence
-from typing import Final, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from kubestow.api.coordination import Event
 from kubestow.api.decode import to_document
 from kubestow.api.meta import ApiObject, Condition, JsonObject
 from kubestow.api.pod import Pod
 from kubestow.cluster.documents import is_object
+from kubestow.cluster.requests import (
+    BindPod,
+    Create,
+    CreateEvent,
+    Delete,
+    DeletePod,
+    Get,
+    IsServed,
+    ListAndWatch,
+    ListObjects,
+    Patch,
+    PatchPodStatus,
+    PatchType,
+    Request,
+    Update,
+    WatchObjects,
+)
 from kubestow.cluster.resources import Subresource
 
 # Made by the client of an object that it cannot decode: UNDECODED exists, VANISHED was deleted.
 EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "UNDECODED", "VANISHED"]
-PatchType = Literal["merge", "strategic"]
 
 PATCH_TYPES: Final[dict[str, PatchType]] = {
     "application/merge-patch+json": "merge",
@@ -73,19 +91,24 @@ class Listing(NamedTuple, Generic[T]):
     undecoded: Sequence[tuple[str, str]] = ()
 
 
-class ClusterClient(Protocol):
+class ClusterClient:
     """The requests of a scheduler. Namespaces of kinds without one are the empty text."""
 
     @property
     def host(self) -> str:
         """The address of the server, for messages."""
-        ...
+        raise NotImplementedError
+
+    async def send(self, request: Request) -> Any:
+        """Send a request; the answer is what its class says."""
+        raise NotImplementedError
 
     async def is_served(self, cls: type[ApiObject]) -> bool:
         """Whether the server has this kind."""
-        ...
+        return await self.send(IsServed(cls))
 
-    async def get(self, cls: type[T], namespace: str, name: str) -> T: ...
+    async def get(self, cls: type[T], namespace: str, name: str) -> T:
+        return await self.send(Get(cls, namespace, name))
 
     async def list(
         self,
@@ -94,7 +117,8 @@ class ClusterClient(Protocol):
         namespace: str = "",
         field_selector: str = "",
         label_selector: str = "",
-    ) -> Sequence[T]: ...
+    ) -> Sequence[T]:
+        return await self.send(ListObjects(cls, namespace, field_selector, label_selector))
 
     async def list_and_watch(
         self,
@@ -109,7 +133,7 @@ class ClusterClient(Protocol):
         Version "0" accepts any version. GoneError if the server cannot compare with the version,
         because it no longer has it or has not reached it; repeat without one.
         """
-        ...
+        return await self.send(ListAndWatch(cls, field_selector, label_selector, resource_version))
 
     async def watch(
         self,
@@ -121,13 +145,16 @@ class ClusterClient(Protocol):
         label_selector: str = "",
     ) -> ObjectWatch[T]:
         """What follows after a version; GoneError if that is too old."""
-        ...
+        return await self.send(
+            WatchObjects(cls, resource_version, namespace, field_selector, label_selector)
+        )
 
-    async def create(self, new: T) -> T: ...
+    async def create(self, new: T) -> T:
+        return await self.send(Create(new))
 
     async def update(self, old: T, new: T, *, subresource: Subresource = "") -> T:
         """Make the changes from `old` to `new`; ConflictError if `old` is no longer the latest."""
-        ...
+        return await self.send(Update(new, old, subresource))
 
     async def patch(
         self,
@@ -138,7 +165,8 @@ class ClusterClient(Protocol):
         patch_type: PatchType = "strategic",
         *,
         subresource: Subresource = "",
-    ) -> T: ...
+    ) -> T:
+        return await self.send(Patch(cls, namespace, name, patch, patch_type, subresource))
 
     async def delete(
         self,
@@ -150,11 +178,11 @@ class ClusterClient(Protocol):
         grace_period_s: int | None = None,
     ) -> None:
         """Delete an object; with a UID only if it has that UID."""
-        ...
+        await self.send(Delete(cls, namespace, name, uid, grace_period_s))
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Place this pod (by UID) on a node (spec 09 §4.6, W1)."""
-        ...
+        await self.send(BindPod(pod, node_name))
 
     async def patch_pod_status(
         self,
@@ -169,13 +197,14 @@ class ClusterClient(Protocol):
         node name removes the nomination. The condition is written as given:
         `pod_status.changed_condition` sets its times.
         """
-        ...
+        await self.send(PatchPodStatus(pod, condition, nominated_node_name))
 
     async def delete_pod(self, pod: Pod) -> None:
         """Delete this pod (by UID) with its own grace period (W6)."""
-        ...
+        await self.send(DeletePod(pod))
 
-    async def create_event(self, event: Event) -> None: ...
+    async def create_event(self, event: Event) -> None:
+        await self.send(CreateEvent(event))
 
 
 def update_patch(old: ApiObject, new: ApiObject) -> JsonObject:

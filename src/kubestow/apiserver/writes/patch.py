@@ -13,8 +13,8 @@ from typing import Any, Final
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.refusals import bad_request
 from kubestow.apiserver.schema.types import ANYTHING, Schema, Shape
-from kubestow.cluster.client import PatchType
 from kubestow.cluster.documents import as_list, as_object, is_list, is_object
+from kubestow.cluster.requests import PatchType
 
 _DIRECTIVE: Final = "$patch"
 _ORDER: Final = "$setElementOrder/"

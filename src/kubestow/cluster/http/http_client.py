@@ -1,4 +1,4 @@
-"""The client of a real API server: `ClusterClient` over HTTP.
+"""The client of a real API server, over HTTP.
 
 Lists come as the first events of a watch where the server can do that, and in pages where it cannot
 (spec 09 §4.3). Answers that are not used (to a binding, a status, an event) are not decoded.
@@ -10,7 +10,7 @@ it is an `ApiError`.
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -20,15 +20,32 @@ import numpy as np
 from kubestow.api.coordination import Event, Lease
 from kubestow.api.decode import UNREADABLE, decode_json, encode_json, is_map, quoted
 from kubestow.api.deep_json import read_json
-from kubestow.api.meta import ApiObject, Condition, JsonObject, ObjectMeta
+from kubestow.api.meta import ApiObject, JsonObject, ObjectMeta
 from kubestow.api.pod import Pod
-from kubestow.cluster.client import PATCH_TYPES, Listing, PatchType, update_patch
+from kubestow.cluster.client import PATCH_TYPES, ClusterClient, Listing, update_patch
 from kubestow.cluster.http.error_response import TOO_LARGE_VERSION
 from kubestow.cluster.http.pages import ListPage, decode_page_in_turns
 from kubestow.cluster.http.session import ApiSession, serves
 from kubestow.cluster.http.undecodable import UndecodableObjects
 from kubestow.cluster.http.watch_stream import WatchFrame, WatchStream
 from kubestow.cluster.pod_status import pod_status_patch
+from kubestow.cluster.requests import (
+    BindPod,
+    Create,
+    CreateEvent,
+    Delete,
+    DeletePod,
+    Get,
+    IsServed,
+    ListAndWatch,
+    ListObjects,
+    Patch,
+    PatchPodStatus,
+    PatchType,
+    Request,
+    Update,
+    WatchObjects,
+)
 from kubestow.cluster.resources import (
     EVENTS,
     PODS,
@@ -58,8 +75,8 @@ _PATCH_HEADERS: Final = {patch_type: name for name, patch_type in PATCH_TYPES.it
 _REPLACED_AS_A_WHOLE: Final = (Lease,)
 
 
-class HttpClient:
-    """A `ClusterClient` of the server that the session talks to."""
+class HttpClient(ClusterClient):
+    """A client of the server that the session talks to."""
 
     def __init__(
         self,
@@ -79,38 +96,73 @@ class HttpClient:
     def host(self) -> str:
         return self.session.host
 
+    async def send(self, request: Request) -> Any:
+        match request:
+            case BindPod(pod, node_name):
+                await self._bind(pod, node_name)
+            case PatchPodStatus(pod, condition, nominated_node_name):
+                await self._patch_pod_status(
+                    pod,
+                    pod_status_patch(
+                        pod, condition=condition, nominated_node_name=nominated_node_name
+                    ),
+                )
+            case CreateEvent(event):
+                path = list_path(EVENTS, event.metadata.namespace or "default")
+                await self.session.request("POST", path, _body(event, EVENTS))
+            case Get(cls, namespace, name):
+                path = object_path(self._resource(cls), namespace, name)
+                return _typed(cls, await self.session.request("GET", path))
+            case Create(new):
+                return await self._create(new)
+            case Update(new, old, subresource):
+                return await self._update(old, new, subresource)
+            case Patch(cls, namespace, name, patch, patch_type, subresource):
+                path = object_path(self._resource(cls), namespace, name, subresource)
+                return _typed(cls, await self._send_patch(path, patch, patch_type))
+            case Delete(cls, namespace, name, uid, grace_period_s):
+                path = object_path(self._resource(cls), namespace, name)
+                await self._delete(path, uid, grace_period_s)
+            case DeletePod(pod):
+                await self._delete(object_path(PODS, *request.key), pod.metadata.uid, None)
+            case ListObjects(cls, namespace, field_selector, label_selector):
+                selectors = _selectors(field_selector, label_selector)
+                page = await self._list_pages(cls, namespace, selectors, resource_version="")
+                return page.items
+            case ListAndWatch(cls, field_selector, label_selector, resource_version):
+                selectors = _selectors(field_selector, label_selector)
+                return await self._list_and_watch(cls, selectors, resource_version)
+            case WatchObjects(cls, resource_version, namespace, field_selector, label_selector):
+                selectors = _selectors(field_selector, label_selector)
+                query = {"resourceVersion": resource_version, **selectors}
+                return await self._open_watch(cls, query, namespace)
+            case IsServed(cls):
+                return await serves(self.session, self._resource(cls))
+            case _:
+                raise NotImplementedError(request.verb)
+
+    async def get_document(self, path: str) -> JsonObject:
+        """The document at a path, such as a list of the resources the server serves."""
+        return _document(await self.session.request("GET", path))
+
+    async def create_document(self, path: str, document: JsonObject) -> JsonObject:
+        """Post a document to a path and return the answer: reviews, events of the older kind."""
+        body = msgspec.json.encode(document)
+        return _document(await self.session.request("POST", path, body))
+
+    def close(self) -> None:
+        self.session.close()
+
     # --- Reading ----------------------------------------------------------------------------------
 
-    async def get(self, cls: type[T], namespace: str, name: str) -> T:
-        path = object_path(self._resource(cls), namespace, name)
-        return _typed(cls, await self.session.request("GET", path))
-
-    async def list(
-        self,
-        cls: type[T],
-        *,
-        namespace: str = "",
-        field_selector: str = "",
-        label_selector: str = "",
-    ) -> Sequence[T]:
-        selectors = _selectors(field_selector, label_selector)
-        page = await self._list_pages(cls, namespace, selectors, resource_version="")
-        return page.items
-
-    async def list_and_watch(
-        self,
-        cls: type[T],
-        *,
-        field_selector: str = "",
-        label_selector: str = "",
-        resource_version: str = "",
+    async def _list_and_watch(
+        self, cls: type[T], selectors: dict[str, str], resource_version: str
     ) -> Listing[T]:
         """All objects, at least as new as the version given, and a watch of what follows.
 
         GoneError if the server cannot compare with that version: it no longer has it, or has not
         reached it. Version "0" accepts any version, so the server need not read its storage.
         """
-        selectors = _selectors(field_selector, label_selector)
         try:
             return await self._stream_all(cls, selectors, resource_version)
         except (GoneError, UnreachableError):
@@ -132,79 +184,33 @@ class HttpClient:
         undecoded = [(skipped.namespace, skipped.name) for skipped in page.skipped]
         return Listing(page.items, version, watch, undecoded)
 
-    async def watch(
-        self,
-        cls: type[T],
-        *,
-        resource_version: str,
-        namespace: str = "",
-        field_selector: str = "",
-        label_selector: str = "",
-    ) -> WatchStream[T]:
-        selectors = _selectors(field_selector, label_selector)
-        query = {"resourceVersion": resource_version, **selectors}
-        return await self._open_watch(cls, query, namespace)
-
-    async def is_served(self, cls: type[ApiObject]) -> bool:
-        return await serves(self.session, self._resource(cls))
-
-    async def get_document(self, path: str) -> JsonObject:
-        """The document at a path, such as a list of the resources the server serves."""
-        return _document(await self.session.request("GET", path))
-
     # --- Writing ----------------------------------------------------------------------------------
 
-    async def create(self, new: T) -> T:
-        cls = type(new)
-        resource = self._resource(cls)
+    async def _create(self, new: T) -> T:
+        resource = self._resource(type(new))
         path = list_path(resource, new.metadata.namespace or _default_namespace(resource))
-        return _typed(cls, await self.session.request("POST", path, _body(new, resource)))
+        return _typed(type(new), await self.session.request("POST", path, _body(new, resource)))
 
-    async def update(self, old: T, new: T, *, subresource: Subresource = "") -> T:
-        cls = type(old)
-        metadata = old.metadata
+    async def _update(self, old: T, new: T, subresource: Subresource) -> T:
+        cls, metadata = type(old), old.metadata
+        resource = self._resource(cls)
+        path = object_path(resource, metadata.namespace, metadata.name, subresource)
         if isinstance(old, _REPLACED_AS_A_WHOLE):
-            resource = self._resource(cls)
-            path = object_path(resource, metadata.namespace, metadata.name, subresource)
             return _typed(cls, await self.session.request("PUT", path, _body(new, resource)))
         patch = update_patch(old, new)
         if not patch:
             return old
-        return await self.patch(
-            cls, metadata.namespace, metadata.name, patch, "merge", subresource=subresource
-        )
+        return _typed(cls, await self._send_patch(path, patch, "merge"))
 
-    async def patch(
-        self,
-        cls: type[T],
-        namespace: str,
-        name: str,
-        patch: JsonObject,
-        patch_type: PatchType = "strategic",
-        *,
-        subresource: Subresource = "",
-    ) -> T:
-        path = object_path(self._resource(cls), namespace, name, subresource)
-        return _typed(cls, await self._send_patch(path, patch, patch_type))
-
-    async def delete(
-        self,
-        cls: type[ApiObject],
-        namespace: str,
-        name: str,
-        *,
-        uid: str = "",
-        grace_period_s: int | None = None,
-    ) -> None:
+    async def _delete(self, path: str, uid: str, grace_period_s: int | None) -> None:
         options: JsonObject = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if uid:
             options["preconditions"] = {"uid": uid}
         if grace_period_s is not None:
             options["gracePeriodSeconds"] = grace_period_s
-        path = object_path(self._resource(cls), namespace, name)
         await self.session.request("DELETE", path, msgspec.json.encode(options))
 
-    async def bind(self, pod: Pod, node_name: str) -> None:
+    async def _bind(self, pod: Pod, node_name: str) -> None:
         metadata = pod.metadata
         body = _ENCODE_BINDING(
             _Binding(
@@ -216,18 +222,8 @@ class HttpClient:
             "POST", f"{object_path(PODS, metadata.namespace, metadata.name)}/binding", body
         )
 
-    async def patch_pod_status(
-        self,
-        pod: Pod,
-        *,
-        condition: Condition | None = None,
-        nominated_node_name: str | None = None,
-    ) -> None:
-        """Write a condition and a nomination; repeated after a conflict or a server error.
-
-        Nothing is sent if the pod has both already.
-        """
-        patch = pod_status_patch(pod, condition=condition, nominated_node_name=nominated_node_name)
+    async def _patch_pod_status(self, pod: Pod, patch: JsonObject) -> None:
+        """Repeated after a conflict or a server error; nothing is sent if nothing changes."""
         if not patch:
             return
         path = object_path(PODS, pod.metadata.namespace, pod.metadata.name, "status")
@@ -240,22 +236,6 @@ class HttpClient:
                     raise
             await self._sleep(delay_s * (1.0 + 0.1 * self._rng.random()))
         await self._send_patch(path, patch, "strategic")
-
-    async def delete_pod(self, pod: Pod) -> None:
-        metadata = pod.metadata
-        await self.delete(Pod, metadata.namespace, metadata.name, uid=metadata.uid)
-
-    async def create_event(self, event: Event) -> None:
-        path = list_path(EVENTS, event.metadata.namespace or "default")
-        await self.session.request("POST", path, _body(event, EVENTS))
-
-    async def create_document(self, path: str, document: JsonObject) -> JsonObject:
-        """Post a document to a path and return the answer: reviews, events of the older kind."""
-        body = msgspec.json.encode(document)
-        return _document(await self.session.request("POST", path, body))
-
-    def close(self) -> None:
-        self.session.close()
 
     # --- Steps ------------------------------------------------------------------------------------
 

@@ -2,20 +2,27 @@
 
 import asyncio
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import Future
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kubestow import errors
-from kubestow.api.coordination import Event
 from kubestow.api.decode import decode_json
-from kubestow.api.meta import ApiObject, Condition, JsonObject
-from kubestow.api.pod import Pod
+from kubestow.api.meta import ApiObject
 from kubestow.cache.objects import ClusterObjects
-from kubestow.cluster.client import Listing, ObjectWatch, PatchType
+from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.http.proxy import Proxy
 from kubestow.cluster.http.tls import TlsContexts
-from kubestow.cluster.resources import Subresource
+from kubestow.cluster.requests import (
+    Create,
+    CreateEvent,
+    IsServed,
+    ListAndWatch,
+    ListObjects,
+    Request,
+    Update,
+    WatchObjects,
+)
 from kubestow.engine.extenders import ExtenderChain, HttpExtender
 from kubestow.engine.extenders.post import PostResponse
 from kubestow.errors import ApiError, ExtenderError, NotFoundError, UnreachableError
@@ -37,15 +44,13 @@ def key_of(answer: Answer) -> RequestKey:
     return RequestKey(answer.request, answer.kind, answer.namespace, answer.name)
 
 
-class ReplayClient:
+class ReplayClient(ClusterClient):
     """Requests wait until the recording has come to their answer.
 
     A request without an answer was given up, and waits for that again. With `answers_all` it was
     not made at all when it was recorded, because the scheduler decides otherwise: it is answered at
     once, as if it had been carried out.
     """
-
-    host = "the recording"
 
     def __init__(
         self, objects: ClusterObjects, answers: Iterable[RequestKey], *, answers_all: bool
@@ -57,6 +62,10 @@ class ReplayClient:
         self._early: defaultdict[RequestKey, deque[Answer]] = defaultdict(deque)
         # In the order in which they were made.
         self._waiting: defaultdict[RequestKey, list[asyncio.Future[Answer]]] = defaultdict(list)
+
+    @property
+    def host(self) -> str:
+        return "the recording"
 
     def deliver(self, answer: Answer) -> None:
         """The recording has come to this answer."""
@@ -91,113 +100,33 @@ class ReplayClient:
             raise error_of(answer.refusal)
         return answer
 
-    async def _object(self, request: str, cls: type[T], namespace: str, name: str) -> T | None:
-        answer = await self._answer(RequestKey(request, cls.__name__, namespace, name))
-        return None if answer is None else decode_json(cls, answer.text)
-
-    async def _of_pod(self, request: str, pod: Pod) -> None:
-        metadata = pod.metadata
-        await self._answer(RequestKey(request, Pod.__name__, metadata.namespace, metadata.name))
+    async def send(self, request: Request) -> Any:
+        match request:
+            case CreateEvent():
+                return None
+            # What only informers ask for; there are none.
+            case IsServed():
+                return True
+            case ListObjects() | ListAndWatch() | WatchObjects():
+                raise ApiError("a recording has no lists and no watches")
+            case _:
+                pass
+        kind = request.kind
+        answer = await self._answer(RequestKey(request.verb, kind.__name__, *request.key))
+        if not request.is_decoded:
+            return None
+        if answer is not None:
+            return decode_json(kind, answer.text)
+        # As if it had been carried out.
+        if isinstance(request, Create | Update):
+            return request.new
+        return self._known(kind, *request.key)
 
     def _known(self, cls: type[T], namespace: str, name: str) -> T:
         known = self._objects.store(cls).get(namespace, name)
         if known is None:
             raise NotFoundError(f'{cls.__name__} "{name}" not found')
         return known
-
-    # --- the requests of a scheduler ---
-
-    async def get(self, cls: type[T], namespace: str, name: str) -> T:
-        answer = await self._object("get", cls, namespace, name)
-        return answer if answer is not None else self._known(cls, namespace, name)
-
-    async def create(self, new: T) -> T:
-        metadata = new.metadata
-        answer = await self._object("create", type(new), metadata.namespace, metadata.name)
-        return answer if answer is not None else new
-
-    async def update(self, old: T, new: T, *, subresource: Subresource = "") -> T:
-        metadata = new.metadata
-        answer = await self._object("update", type(new), metadata.namespace, metadata.name)
-        return answer if answer is not None else new
-
-    async def patch(
-        self,
-        cls: type[T],
-        namespace: str,
-        name: str,
-        patch: JsonObject,
-        patch_type: PatchType = "strategic",
-        *,
-        subresource: Subresource = "",
-    ) -> T:
-        answer = await self._object("patch", cls, namespace, name)
-        return answer if answer is not None else self._known(cls, namespace, name)
-
-    async def delete(
-        self,
-        cls: type[ApiObject],
-        namespace: str,
-        name: str,
-        *,
-        uid: str = "",
-        grace_period_s: int | None = None,
-    ) -> None:
-        await self._answer(RequestKey("delete", cls.__name__, namespace, name))
-
-    async def bind(self, pod: Pod, node_name: str) -> None:
-        await self._of_pod("bind", pod)
-
-    async def patch_pod_status(
-        self,
-        pod: Pod,
-        *,
-        condition: Condition | None = None,
-        nominated_node_name: str | None = None,
-    ) -> None:
-        await self._of_pod("patch_pod_status", pod)
-
-    async def delete_pod(self, pod: Pod) -> None:
-        await self._of_pod("delete_pod", pod)
-
-    async def create_event(self, event: Event) -> None:
-        pass
-
-    # --- what only informers ask for; there are none ---
-
-    async def is_served(self, cls: type[ApiObject]) -> bool:
-        return True
-
-    async def list(
-        self,
-        cls: type[T],
-        *,
-        namespace: str = "",
-        field_selector: str = "",
-        label_selector: str = "",
-    ) -> Sequence[T]:
-        raise ApiError("a recording has no lists")
-
-    async def list_and_watch(
-        self,
-        cls: type[T],
-        *,
-        field_selector: str = "",
-        label_selector: str = "",
-        resource_version: str = "",
-    ) -> Listing[T]:
-        raise ApiError("a recording has no lists")
-
-    async def watch(
-        self,
-        cls: type[T],
-        *,
-        resource_version: str,
-        namespace: str = "",
-        field_selector: str = "",
-        label_selector: str = "",
-    ) -> ObjectWatch[T]:
-        raise ApiError("a recording has no watches")
 
 
 def error_of(refusal: Refusal) -> ApiError:

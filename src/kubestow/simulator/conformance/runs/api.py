@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from enum import IntEnum
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -21,9 +21,19 @@ from kubestow.api.pod_group import PodGroup, UpstreamPodGroup
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
-from kubestow.cluster.client import PatchType, update_patch
+from kubestow.cluster.client import update_patch
 from kubestow.cluster.documents import as_object
 from kubestow.cluster.pod_status import group_status_patch, pod_status_patch
+from kubestow.cluster.requests import (
+    BindPod,
+    Create,
+    Delete,
+    DeletePod,
+    Patch,
+    PatchPodStatus,
+    Request,
+    Update,
+)
 from kubestow.cluster.resources import PODS, Subresource
 from kubestow.errors import ApiError
 
@@ -187,134 +197,73 @@ class RunClient(MemoryClient):
         self._api = api
         self._delete_pod = delete_pod
 
-    async def bind(self, pod: Pod, node_name: str) -> None:
-        key = key_of(pod)
-        await self._api.request(Turn.BINDING, key, (key,), lambda: self._api.bind(pod, node_name))
+    async def send(self, request: Request) -> Any:
+        api = self._api
+        match request:
+            case BindPod(pod, node_name):
+                key = key_of(pod)
+                await api.request(Turn.BINDING, key, (key,), lambda: api.bind(pod, node_name))
+            case PatchPodStatus(pod, condition, nominated_node_name):
+                key = key_of(pod)
+                await api.request(
+                    Turn.STATUS,
+                    key,
+                    (key,),
+                    lambda: api.patch_status(pod, condition, nominated_node_name),
+                )
+            case DeletePod(pod):
+                key = key_of(pod)
+                shown = {"verb": "delete", "resource": "pods", "name": key}
 
-    async def patch_pod_status(
-        self,
-        pod: Pod,
-        *,
-        condition: Condition | None = None,
-        nominated_node_name: str | None = None,
-    ) -> None:
-        key = key_of(pod)
-        await self._api.request(
-            Turn.STATUS,
-            key,
-            (key,),
-            lambda: self._api.patch_status(pod, condition, nominated_node_name),
-        )
+                def delete() -> None:
+                    self._delete_pod(*request.key)
 
-    async def delete_pod(self, pod: Pod) -> None:
-        key, metadata = key_of(pod), pod.metadata
-        shown = {"verb": "delete", "resource": "pods", "name": key}
-
-        def delete() -> None:
-            self._delete_pod(metadata.namespace, metadata.name)
-
-        await self._api.request(Turn.DELETION, key, (key,), lambda: self._api.write(shown, delete))
-
-    async def create(self, new: T) -> T:
-        def create() -> T:
-            resource = self._cluster.resources.of_type(type(new))
-            return cast(T, self._cluster.create(resource, to_document(new)).typed)
-
-        metadata = new.metadata
-        name = metadata.name or metadata.generate_name
-        return await self._write_claim("create", type(new), metadata.namespace, name, "", create)
-
-    async def update(self, old: T, new: T, *, subresource: Subresource = "") -> T:
-        metadata, patch = new.metadata, update_patch(old, new)
-        return await self._write_claim(
-            "update",
-            type(new),
-            metadata.namespace,
-            metadata.name,
-            subresource,
-            lambda: self._patch_now(
-                type(new), metadata.namespace, metadata.name, patch, "merge", subresource
-            ),
-            new,
-        )
-
-    async def patch(
-        self,
-        cls: type[T],
-        namespace: str,
-        name: str,
-        patch: JsonObject,
-        patch_type: PatchType = "strategic",
-        *,
-        subresource: Subresource = "",
-    ) -> T:
-        return await self._write_claim(
-            "patch",
-            cls,
-            namespace,
-            name,
-            subresource,
-            lambda: self._patch_now(cls, namespace, name, patch, patch_type, subresource),
-        )
-
-    async def delete(
-        self,
-        cls: type[ApiObject],
-        namespace: str,
-        name: str,
-        *,
-        uid: str = "",
-        grace_period_s: int | None = None,
-    ) -> None:
-        resource = self._cluster.resources.of_type(cls)
-
-        def delete() -> ApiObject:
-            return self._cluster.delete(resource, namespace, name, uid=uid).typed
-
-        await self._write_claim("delete", cls, namespace, name, "", delete)
-
-    def _patch_now(
-        self,
-        cls: type[T],
-        namespace: str,
-        name: str,
-        patch: JsonObject,
-        patch_type: PatchType,
-        subresource: Subresource,
-    ) -> T:
-        resource = self._cluster.resources.of_type(cls)
-        stored = self._cluster.patch(
-            resource, namespace, name, patch, patch_type, subresource=subresource
-        )
-        return cast(T, stored.typed)
+                await api.request(Turn.DELETION, key, (key,), lambda: api.write(shown, delete))
+            case Create(new):
+                name = new.metadata.name or new.metadata.generate_name
+                return await self._write_claim(request, name)
+            case Update(new, old, subresource):
+                # The difference as it is now, also if the turn comes later.
+                patch = Patch(
+                    request.kind, *request.key, update_patch(old, new), "merge", subresource
+                )
+                return await self._write_claim(request, request.key[1], subresource, patch, new)
+            case Patch(name=name, subresource=subresource):
+                return await self._write_claim(request, name, subresource)
+            case Delete(name=name):
+                return await self._write_claim(request, name)
+            case _:
+                return await super().send(request)
 
     async def _write_claim(
         self,
-        verb: str,
-        cls: type[ApiObject],
-        namespace: str,
+        request: Request,
         name: str,
-        subresource: Subresource,
-        write: Callable[[], R],
+        subresource: Subresource = "",
+        served: Request | None = None,
         sent: ApiObject | None = None,
-    ) -> R:
-        """A write to a volume or claim, or for one, shown by its result; if it fails, as sent."""
+    ) -> Any:
+        """A write to a volume or claim, or for one, shown by its result; if it fails, as sent.
+
+        `served` is what is carried out in its place.
+        """
         for_pod = binding_pod.get()
+        cls, namespace = request.kind, request.key[0]
         key = f"{namespace}/{name}" if namespace else name
         resource = _SHORT_NAMES.get(cls) or self._cluster.resources.of_type(cls).plural
         shown: JsonObject = {
-            "verb": verb,
+            "verb": request.verb,
             "resource": f"{resource}/{subresource}" if subresource else resource,
             "name": key,
         }
         if for_pod:
             shown["for"] = for_pod
 
-        def serve() -> R:
+        def serve() -> Any:
             if sent is not None:
                 shown["body"] = _shown_result(sent, subresource)
-            result = self._api.write(shown, write)
-            if verb in ("update", "patch") and isinstance(result, ApiObject):
+            result = self._api.write(shown, lambda: self.answer(served or request))
+            if request.verb in ("update", "patch") and isinstance(result, ApiObject):
                 shown["body"] = _shown_result(result, subresource)
             return result
 
