@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kubestow.api.meta import JsonObject
+from kubestow.api.meta import JsonObject, OwnerReference
 from kubestow.api.owners import controller_of
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
@@ -34,34 +34,51 @@ def controllers_above(
         reference = None if stored is None else controller_reference(stored.document)
 
 
-def owner_in_files(cluster: MemoryCluster, pod: Pod) -> str:
-    """The topmost controller of a pod whose cluster was read from files; empty if it has none.
+class OwnersInFiles:
+    """The topmost controllers of pods whose cluster was read from files.
 
     Owners are found by their names: what is written by hand has no UIDs. A Deployment is known also
-    if its ReplicaSet does not name it, or is missing.
+    if its ReplicaSet does not name it, or is missing. Each is looked up once: use it while the
+    workloads of the cluster do not change.
     """
-    nearest = controller_of(pod)
-    if nearest is None:
-        return ""
-    first: JsonObject = {
-        "metadata": {
-            "ownerReferences": [
-                {
-                    "apiVersion": nearest.api_version,
-                    "kind": nearest.kind,
-                    "name": nearest.name,
-                    "controller": True,
-                }
-            ]
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+        # By what pods of one controller have in common.
+        self._known: dict[tuple[str, ...], str] = {}
+
+    def of(self, pod: Pod) -> str:
+        """The topmost controller of a pod; empty if it has none."""
+        nearest = controller_of(pod)
+        if nearest is None:
+            return ""
+        template_hash = pod.metadata.labels.get(_TEMPLATE_HASH, "")
+        namespace = pod.metadata.namespace
+        key = (namespace, nearest.api_version, nearest.kind, nearest.name, template_hash)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._topmost(nearest, namespace, template_hash)
+        return found
+
+    def _topmost(self, nearest: OwnerReference, namespace: str, template_hash: str) -> str:
+        first: JsonObject = {
+            "metadata": {
+                "ownerReferences": [
+                    {
+                        "apiVersion": nearest.api_version,
+                        "kind": nearest.kind,
+                        "name": nearest.name,
+                        "controller": True,
+                    }
+                ]
+            }
         }
-    }
-    namespace = pod.metadata.namespace
-    *_, top = controllers_above(cluster, first, namespace, checks_uid=False)
-    kind, _, name = top.name.partition("/")
-    suffix = f"-{pod.metadata.labels.get(_TEMPLATE_HASH, '')}"
-    if kind == "ReplicaSet" and len(suffix) > 1 and name.endswith(suffix):
-        return f"Deployment/{name.removesuffix(suffix)}"
-    return top.name
+        *_, top = controllers_above(self._cluster, first, namespace, checks_uid=False)
+        kind, _, name = top.name.partition("/")
+        suffix = f"-{template_hash}"
+        if kind == "ReplicaSet" and template_hash and name.endswith(suffix):
+            return f"Deployment/{name.removesuffix(suffix)}"
+        return top.name
 
 
 def _find(cluster: MemoryCluster, reference: JsonObject, namespace: str) -> StoredObject | None:

@@ -138,6 +138,35 @@ def test_a_report_has_owners_and_requests(tmp_path: Path) -> None:
     assert owners == [("", "2", "1"), ("Deployment/web", "2", "2")]
 
 
+def test_pods_of_equally_named_workloads_have_owners_of_their_own() -> None:
+    def owned(name: str, namespace: str, kind: str, hash_label: str = "") -> JsonObject:
+        made = pod(name, "1m")
+        made["metadata"] |= {
+            "namespace": namespace,
+            "labels": {"pod-template-hash": hash_label} if hash_label else {},
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": kind, "name": "web-5f", "controller": True}
+            ],
+        }
+        return made
+
+    run = run_of(
+        [
+            node("a"),
+            owned("p", "default", "ReplicaSet", "5f"),
+            owned("q", "default", "ReplicaSet"),
+            owned("r", "default", "StatefulSet"),
+            owned("s", "other", "ReplicaSet", "5f"),
+        ]
+    )
+    assert {row.name: row.owner for row in run.pods} == {
+        "p": "Deployment/web",
+        "q": "ReplicaSet/web-5f",
+        "r": "StatefulSet/web-5f",
+        "s": "Deployment/web",
+    }
+
+
 def test_figures_of_a_placement_are_those_at_the_end() -> None:
     figures = figures_of(run_of(CLUSTER))
     assert figures.outcomes == {"Pending": 1, "Running": 3}

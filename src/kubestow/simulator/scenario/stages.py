@@ -9,7 +9,6 @@ PlacingStage   one placement: all is there from the start, as files have it (`lo
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Final, Protocol
 
 from msgspec import UNSET, UnsetType
@@ -38,7 +37,7 @@ from kubestow.simulator.loading import (
     pods_of,
     settle_new,
 )
-from kubestow.simulator.pod_owner import owner_in_files
+from kubestow.simulator.pod_owner import OwnersInFiles
 from kubestow.simulator.resource_claim_controller import ResourceClaimController
 from kubestow.simulator.results import PlacingFacts
 from kubestow.simulator.scenario.collector import Collector
@@ -181,7 +180,7 @@ class PlacingStage:
                 clock,
                 follows_running=scenario.has_course,
                 times_decisions=not scenario.has_course,
-                owner_of=partial(owner_in_files, store),
+                owner_of=OwnersInFiles(store).of,
             )
         standing = self._loaded.standing if scenario.stays else NOTHING_STANDS
         self._started = AfterFirstDecision(
