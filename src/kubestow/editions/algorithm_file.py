@@ -11,7 +11,7 @@ import msgspec
 
 from kubestow.api.decode import is_map, quoted
 from kubestow.config.documents import plain, read_document
-from kubestow.editions.algorithm_options import AlgorithmOptions
+from kubestow.editions.flags import AlgorithmOptions
 from kubestow.errors import ConfigError
 from kubestow.files.reading import read_file
 

@@ -4,7 +4,9 @@
 v1.20 had most of them, too.
 """
 
-from typing import Final
+from typing import Final, Literal
+
+import msgspec
 
 from kubestow.config.flag import Flag, Section
 from kubestow.config.flag_kinds import BOOL, INT32, STRING
@@ -84,3 +86,22 @@ EDITION_FLAGS: Final[tuple[Flag, ...]] = (
         "v1.9: the older name of --leader-elect-resource-namespace.",
     ),
 )
+
+
+class AlgorithmOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider, or a Policy in a file or a ConfigMap; whose pods are placed."""
+
+    algorithm_provider: str = "DefaultProvider"
+    policy_config_file: str = ""
+    policy_configmap: str = ""
+    policy_configmap_namespace: str = "kube-system"
+    use_legacy_policy_config: bool = False
+    scheduler_name: str = "default-scheduler"
+    hard_pod_affinity_symmetric_weight: int = 1
+
+    @property
+    def source(self) -> Literal["provider", "file", "configmap"]:
+        """Where the algorithms come from: the rule of v1.10, which fits all flag texts."""
+        if self.use_legacy_policy_config or (self.policy_config_file and not self.policy_configmap):
+            return "file"
+        return "configmap" if self.policy_configmap else "provider"

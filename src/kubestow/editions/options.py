@@ -9,9 +9,8 @@ from kubestow.config.flags import ParsedFlags
 from kubestow.config.profile import ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.editions import edition_named
-from kubestow.editions.algorithm_options import AlgorithmOptions
 from kubestow.editions.edition import Edition
-from kubestow.editions.flags import EDITION_FLAGS
+from kubestow.editions.flags import EDITION_FLAGS, AlgorithmOptions
 from kubestow.errors import ConfigError
 
 _LOCK_FIELDS: Final = {

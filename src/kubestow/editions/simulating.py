@@ -12,9 +12,9 @@ from kubestow.config.defaults import complete_config
 from kubestow.config.extenders import ExtenderConfig
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.editions.algorithm_options import AlgorithmOptions
 from kubestow.editions.choosing import rules_of
 from kubestow.editions.edition import Edition
+from kubestow.editions.flags import AlgorithmOptions
 from kubestow.editions.options import EditionOptions
 from kubestow.editions.rules import Rules
 from kubestow.editions.v1_9 import EQUIVALENCE_CACHE

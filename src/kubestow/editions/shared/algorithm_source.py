@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from kubestow.api.config_map import ConfigMap
 from kubestow.cluster.client import ClusterClient
-from kubestow.editions.algorithm_options import AlgorithmOptions
+from kubestow.editions.flags import AlgorithmOptions
 from kubestow.editions.shared.policy import (
     Policy,
     load_policy,

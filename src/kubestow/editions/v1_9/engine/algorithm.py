@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kubestow.config.extenders import ExtenderConfig
-from kubestow.editions.algorithm_options import AlgorithmOptions
+from kubestow.editions.flags import AlgorithmOptions
 from kubestow.editions.shared.algorithm_source import policy_of
 from kubestow.editions.shared.policy import (
     MANDATORY_PREDICATES,

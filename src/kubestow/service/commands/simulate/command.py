@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from kubestow.editions import NEWEST, edition_named
-from kubestow.editions.algorithm_options import AlgorithmOptions
 from kubestow.editions.edition import Version
+from kubestow.editions.flags import AlgorithmOptions
 from kubestow.service.commands.input_options import takes_cluster
 from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
 from kubestow.service.commands.simulate.policy_options import OLDER, takes_policy

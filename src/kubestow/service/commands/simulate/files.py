@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from kubestow.api.files import Document
 from kubestow.config.feature_gates import DEFAULT_GATES
-from kubestow.editions.algorithm_options import AlgorithmOptions
+from kubestow.editions.flags import AlgorithmOptions
 from kubestow.errors import InputError
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.service.commands.cluster_input import load_input

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from kubestow.editions.algorithm_options import AlgorithmOptions
+from kubestow.editions.flags import AlgorithmOptions
 from kubestow.errors import InputError
 from kubestow.service.commands.input_options import takes
 

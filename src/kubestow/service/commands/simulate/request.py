@@ -9,8 +9,8 @@ import msgspec
 from kubestow.api.files import Document
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates, parse_gates
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.editions.algorithm_options import AlgorithmOptions
 from kubestow.editions.edition import Edition
+from kubestow.editions.flags import AlgorithmOptions
 from kubestow.editions.options import EditionOptions
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profiles import Registry

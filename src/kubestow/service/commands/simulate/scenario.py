@@ -9,7 +9,7 @@ import msgspec
 
 from kubestow.api.files import Document
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.editions.algorithm_options import AlgorithmOptions
+from kubestow.editions.flags import AlgorithmOptions
 from kubestow.errors import InputError
 from kubestow.files import keeping
 from kubestow.service.commands.cluster_input import InputRequest, load_input
