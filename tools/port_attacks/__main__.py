@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from tools.port_attacks.run import ALL, NICE, AttackRun, Measured
+from tools.port_attacks.attacks import NAMES
+from tools.port_attacks.run import ALL, AND, NICE, AttackRun, Measured
 
 _HEADER: Final = (
     f"{'attack':20} {'connections':>11} {'lease delay':>12} {'slowest probe':>14} "
@@ -25,6 +26,8 @@ def main() -> int:
     names = [name for name in ALL if any(part in name for part in arguments.names or [""])]
     if not names:
         sys.exit(f"no attack has one of {', '.join(arguments.names)} in its name")
+    if arguments.together:
+        names = [AND.join(name for name in names if name in NAMES)]
     measured: list[Measured] = []
     is_json = arguments.output == "json"
     if not is_json:
@@ -56,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--nice", type=int, default=NICE, help=f"lowers the CPU priority of attackers ({NICE})"
     )
+    parser.add_argument("--together", action="store_true", help="make these attacks at once")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     return parser
 

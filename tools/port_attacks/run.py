@@ -17,6 +17,7 @@ from tools.scheduler_process import SchedulerProcessRun, running_scheduler
 
 NOTHING: Final = "nothing"
 EVERYTHING: Final = "all together"
+AND: Final = " + "  # between the names of attacks that are made at the same time
 ALL: Final = (NOTHING, *NAMES, EVERYTHING)
 # What an attack may delay.
 LEASE_S_MAX: Final = 2.0
@@ -97,7 +98,7 @@ class AttackRun:
         probes: Probes,
         port: int,
     ) -> Measured:
-        chosen = NAMES if name == EVERYTHING else () if name == NOTHING else (name,)
+        chosen = NAMES if name == EVERYTHING else () if name == NOTHING else name.split(AND)
         attackers = [
             await asyncio.to_thread(Attacker, each, port, nice=self._nice) for each in chosen
         ]
