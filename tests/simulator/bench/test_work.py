@@ -74,7 +74,7 @@ CALLS = {
     "MixedSchedulingBasePod": (120, 128, 405),
     "SchedulingDaemonset": (105, 110, 105),
     "TopologySpreading": (158, 172, 440),
-    "PreferredTopologySpreading": (167, 180, 450),
+    "PreferredTopologySpreading": (167, 182, 450),
     "DefaultTopologySpreading": (180, 198, 198),
     "SchedulingWithNodeInclusionPolicy": (200, 215, 505),
     "SchedulingPodAntiAffinity": (205, 230, 535),
