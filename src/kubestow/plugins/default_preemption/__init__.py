@@ -9,7 +9,8 @@
 
 `filters`: what each filter reads. `evictable`: the pods of a node in order of importance.
 `reduced_nodes`: a view of many nodes without these pods. `filter_runner`: filters on that view.
-`candidates`: the results and their order. `plugin`: what the framework calls.
+`candidates`: the results and their order. `plugin`: what the framework calls. Texts: why a node is
+of no use in `dry_run`, why a pod may not preempt in `eligibility`, for groups in `group_victims`.
 """
 
 from kubestow.plugins.default_preemption.plugin import DefaultPreemption

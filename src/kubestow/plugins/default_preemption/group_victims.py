@@ -23,7 +23,7 @@ from kubestow.plugins.default_preemption.eligibility import NEVER
 
 # What is said instead of a node in events on the victims.
 CLUSTER: Final = "cluster"
-NO_VICTIMS: Final = Status.unresolvable("No preemption victims found for incoming preemptor")
+NO_GROUP_VICTIMS: Final = Status.unresolvable("No preemption victims found for incoming preemptor")
 
 
 class Unit(NamedTuple):
@@ -64,7 +64,7 @@ def select_victims(
     priority = priority_of_group(group_trial.group, group_trial.pods)
     units = [unit for unit in _units(snapshot, groups, now_ns) if unit.priority < priority]
     if not units:
-        return NO_VICTIMS
+        return NO_GROUP_VICTIMS
     for unit in units:
         _take_off(group_trial, unit)
     status = group_trial.fits()

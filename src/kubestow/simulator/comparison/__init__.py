@@ -6,6 +6,6 @@ plugins or versions, for many seeds.
     schedulers  the scheduler of a variant
     pool, dask_cluster  where tasks run
     sweep       all tasks in a fixed order, what failed, and the choices of pods that moved
-    moved       which pods went elsewhere, and why
+    moved       which pod of one run is which of the other, which went elsewhere, and why
     comparison  the result: figures with intervals, moved pods, failures
 """
