@@ -39,7 +39,7 @@ def test_calm_figures_are_those_of_the_chapter() -> None:
         (name, percent): figure.us_per_pod
         for name, baseline in UPSTREAM.items()
         for percent, figure in (("0", baseline.adaptive), ("100", baseline.all_nodes))
-        if not figure.is_estimated
+        if figure and not figure.is_estimated and not name.startswith("ManyApps")
     } == calm
 
 

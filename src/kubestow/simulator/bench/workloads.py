@@ -13,6 +13,7 @@ from kubestow.api.storage import CSINode, PersistentVolume, PersistentVolumeClai
 from kubestow.api.workload import Namespace, Service
 from kubestow.simulator.bench import devices as d
 from kubestow.simulator.bench import templates as t
+from kubestow.simulator.bench.many_apps import many_apps
 from kubestow.simulator.bench.many_shapes import many_shapes
 
 EBS_DRIVER: Final = "ebs.csi.aws.com"
@@ -348,6 +349,15 @@ def _many_shapes(nodes: int, init_pods: int, measured_pods: int) -> Cluster:
     )
 
 
+def _many_apps(*, replicas: int, is_full: bool) -> Callable[[int, int, int], Cluster]:
+    def build(nodes: int, init_pods: int, measured_pods: int) -> Cluster:
+        made = many_apps(nodes, init_pods + measured_pods, replicas=replicas, is_full=is_full)
+        first, measured = made.measured[:init_pods], made.measured[init_pods:]
+        return Cluster(nodes=made.nodes, running=(), scheduled_first=first, measured=measured)
+
+    return build
+
+
 _MOON: Final = ("moon-1", "moon-2", "moon-3")
 _BASIC: Final = _plain(t.P, t.P)
 
@@ -454,4 +464,8 @@ WORKLOADS: Final[Sequence[Workload]] = (
     _workload("PreemptionAsync", 5000, 20000, 5000, _preemption_async, "preemption"),
     _workload("SchedulingWithResourceClaimTemplate", 500, 2500, 2500, _with_claims),
     _workload("ManyShapes", 5000, 10000, 5000, _many_shapes),
+    _workload("ManyApps", 5000, 0, 3000, _many_apps(replicas=3, is_full=True)),
+    _workload("ManyApps/Single", 5000, 0, 3000, _many_apps(replicas=1, is_full=True)),
+    _workload("ManyApps/Plain", 5000, 0, 3000, _many_apps(replicas=3, is_full=False)),
+    _workload("ManyApps/PlainSingle", 5000, 0, 3000, _many_apps(replicas=1, is_full=False)),
 )
