@@ -21,6 +21,7 @@ from tools.scheduler_process import ask_scheduler, running_scheduler
 DEPLOY = Path(__file__).parents[3] / "deploy"
 PLURALS = {
     "Namespace": "namespaces",
+    "NetworkPolicy": "networkpolicies",
     "ServiceAccount": "serviceaccounts",
     "ConfigMap": "configmaps",
     "Service": "services",
