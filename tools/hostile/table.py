@@ -6,7 +6,7 @@ from typing import Final
 
 from tools.hostile.run import Measured
 
-_HEADER: Final = (
+HEADER: Final = (
     "| object | size | CPU ms at half the size | CPU ms | slowest pod, ms |\n|---|--:|--:|--:|--:|"
 )
 
@@ -14,7 +14,7 @@ _HEADER: Final = (
 def page_table(measured: Sequence[Measured]) -> str:
     """Markdown, in the order of the measurements."""
     rows = [_row(list(sizes)) for _, sizes in groupby(measured, key=lambda result: result.name)]
-    return "\n".join([_HEADER, *rows])
+    return "\n".join([HEADER, *rows])
 
 
 def _row(sizes: Sequence[Measured]) -> str:
