@@ -37,9 +37,9 @@ def test_every_edition_is_protected_from_imports() -> None:
 
 def test_an_edition_is_found_by_its_version() -> None:
     assert [edition.version for edition in EDITIONS] == list(Version)
-    assert EDITIONS[0] is NEWEST
+    assert EDITIONS[0].version == NEWEST
     with pytest.raises(
-        ConfigError, match=r'is "v1\.8", expected one of v1\.17, v1\.20, v1\.36, v1'
+        ConfigError, match=r'is "v1\.8", expected one of v1\.17, v1\.20, v1\.36, v1\.37, v1'
     ):
         edition_named("v1.8")
 
@@ -77,3 +77,13 @@ def test_the_default_plugins_of_an_edition_are_among_its_plugins(edition: Editio
 def test_the_edition_without_plugins_has_no_rules_of_plugins() -> None:
     with pytest.raises(ConfigError, match=r"v1\.9 has no plugins"):
         rules_of(edition_named("v1.9"))
+
+
+@pytest.mark.parametrize("edition", EDITIONS, ids=lambda edition: edition.version)
+def test_a_gate_without_its_rules_stays_off(edition: Edition) -> None:
+    assert edition.missing_gates <= edition.gates.keys()
+    for name in edition.missing_gates:
+        with pytest.raises(ConfigError, match=f"cannot set feature gate {name} to true: kubestow"):
+            parse_gates([f"{name}=true"], edition)
+        assert not parse_gates([f"{name}=false"], edition).enabled(name)
+        assert not parse_gates(["AllAlpha=true"], edition).enabled(name)

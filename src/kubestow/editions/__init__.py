@@ -10,17 +10,46 @@ here and by what chooses between them:
     simulating   its simulation
     comparing    it as a variant of a comparison
     walking      its steps, told one by one
+    upgrading    what differs between it and the next one
 
 `shared` has what several editions have in common. v1.17 builds on v1.20.
 """
 
-from typing import Final
+import re
+from typing import Final, NamedTuple
 
 from kubestow.editions.edition import Edition, Version
 from kubestow.editions.v1_36 import EDITION as V1_36
 from kubestow.errors import ConfigError
 
-NEWEST: Final = V1_36
+# The one whose rules are the core's, and whose gates parts have that are built without any.
+CORE: Final = V1_36
+NEWEST: Final = Version.V1_37
+_MINOR: Final = re.compile(r"v?1\.(\d+)")
+# What commands use unless another version is given.
+DEFAULT: Final = Version.V1_37
+
+
+class ServerEdition(NamedTuple):
+    """The edition for a server; `note` says why it is another one than that of its version."""
+
+    edition: Edition
+    note: str = ""
+
+
+def edition_of_server(server_version: str) -> ServerEdition:
+    """The edition for an API server that reports this version, such as v1.37.0-rc.1."""
+    found = _MINOR.match(server_version)
+    if found is None:
+        return ServerEdition(
+            edition_named(NEWEST), f'the server reports the version "{server_version}"'
+        )
+    minor, newest = int(found[1]), edition_named(NEWEST)
+    if minor < CORE.minor:
+        return ServerEdition(CORE, f"the server is {server_version}, older than {CORE.version}")
+    if minor > newest.minor:
+        return ServerEdition(newest, f"the server is {server_version}, newer than {NEWEST}")
+    return ServerEdition(edition_named(f"v1.{minor}"))
 
 
 def edition_named(text: str) -> Edition:
@@ -31,6 +60,10 @@ def edition_named(text: str) -> Edition:
         names = ", ".join(sorted(Version))
         raise ConfigError(f'--compatibility is "{text}", expected one of {names}') from error
     match version:
+        case Version.V1_37:
+            from kubestow.editions.v1_37 import EDITION as V1_37
+
+            return V1_37
         case Version.V1_36:
             return V1_36
         case Version.V1_20:

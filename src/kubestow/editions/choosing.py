@@ -8,6 +8,10 @@ from kubestow.errors import ConfigError
 def rules_of(edition: Edition) -> Rules:
     """The rules of an edition; raises ConfigError if it has no plugins."""
     match edition.version:
+        case Version.V1_37:
+            from kubestow.editions.v1_37.rules import RULES_V137
+
+            return RULES_V137
         case Version.V1_36:
             return CORE_RULES
         case Version.V1_20:

@@ -30,7 +30,7 @@ from kubestow.simulator.comparison.task import (
     Task,
 )
 from kubestow.simulator.results import RunResult
-from kubestow.simulator.scenario.run import run_scenario
+from kubestow.simulator.scenario.run import MakeCluster, run_scenario
 
 
 def v1_9_algorithm(variant: SchedulerVariant) -> Algorithm:
@@ -75,6 +75,11 @@ def _policy(variant: SchedulerVariant) -> Policy:
         raise ConfigError(f'policy "{variant.config_name}": {error}') from error
 
 
+def cluster_of_v1_9(variant: SchedulerVariant) -> MakeCluster:
+    """What makes clusters with the scheduler of v1.9; raises ConfigError that names the file."""
+    return cluster_maker(v1_9_algorithm(variant), counts_errors=True)
+
+
 def run_v1_9(material: Material, task: Task, choices: dict[str, PodChoice]) -> RunResult:
     """A task with the rules of v1.9; `choices` gets those of watched pods."""
     algorithm = v1_9_algorithm(task.variant)
@@ -90,7 +95,7 @@ def run_v1_9(material: Material, task: Task, choices: dict[str, PodChoice]) -> R
     make_cluster = cluster_maker(algorithm, listeners=[decided], counts_errors=True)
     # The configuration is that of a scheduler which is not built.
     config = SchedulerConfig()
-    with scenario_of(material, config) as scenario:
+    with scenario_of(material, config, task.variant.without) as scenario:
         return run_scenario(scenario, config, seed=task.seed, make_cluster=make_cluster)
 
 

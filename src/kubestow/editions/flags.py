@@ -18,9 +18,9 @@ EDITION_FLAGS: Final[tuple[Flag, ...]] = (
         _SECTION,
         "compatibility",
         STRING,
-        "v1.36",
-        "Schedule as this version of kube-scheduler: v1.9, v1.17, v1.20 or v1.36. The other flags "
-        "of this section are for older versions only.",
+        "",
+        "Schedule as this version of kube-scheduler: v1.9, v1.17, v1.20, v1.36 or v1.37; by "
+        "default that of the API server. The other flags of this section are for v1.20 and older.",
     ),
     Flag(
         _SECTION,

@@ -8,7 +8,7 @@ from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates, parse_gat
 from kubestow.config.flags import ParsedFlags
 from kubestow.config.profile import ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.editions import edition_named
+from kubestow.editions import CORE, edition_named
 from kubestow.editions.edition import Edition
 from kubestow.editions.flags import EDITION_FLAGS, AlgorithmOptions
 from kubestow.errors import ConfigError
@@ -42,9 +42,10 @@ class EditionOptions(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def edition_options(flags: ParsedFlags) -> EditionOptions:
-    """What the flags say of an edition; raises ConfigError."""
-    edition = edition_named(flags.text("compatibility"))
+def edition_options(flags: ParsedFlags, default: Edition = CORE) -> EditionOptions:
+    """What the flags say of an edition, or its options if they name none; raises ConfigError."""
+    named = flags.text("compatibility")
+    edition = edition_named(named) if named else default
     if edition.is_modern:
         for flag in EDITION_FLAGS:
             if flag.name in flags.given and flag.name != "compatibility":

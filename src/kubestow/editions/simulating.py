@@ -47,6 +47,8 @@ def default_simulation(edition: Edition) -> MakeSimulation:
     choice = EditionOptions(gates=FeatureGates({}, edition))
 
     def make(scenario: Scenario, config: SchedulerConfig) -> Simulation:
+        if edition.is_modern:
+            return Simulation(scenario, config, gates=choice.gates)
         if not edition.has_plugins:
             return Simulation(scenario, config, make_cluster=v1_9_cluster(choice))
         rules = rules_of(edition)

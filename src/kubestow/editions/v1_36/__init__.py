@@ -176,7 +176,9 @@ _OTHER_GATES: Final = {
 
 EDITION: Final = Edition(
     version=Version.V1_36,
+    release="v1.36.4",
     gates=_GATES,
+    taint_rules=True,
     other_gates={name: gate for gate, names in _OTHER_GATES.items() for name in names.split()},
     plugins={
         "SchedulingGates": 0,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -280,7 +280,7 @@ def _compare_scores(
         comparer.equal(SCORES, "error", recorded.get("error"), error.status.message)
         return
     comparer.equal(SCORES, "error", recorded.get("error"), None)
-    comparer.equal(SCORES, "skipped", recorded.get("skipped", []), sorted(state.skip_score))
+    comparer.equal(SCORES, "skipped", recorded.get("skipped") or [], sorted(state.skip_score))
     _compare_plugin_scores(comparer, recorded, scores)
     comparer.equal(SCORES, "total", recorded.get("total"), scores.total.tolist())
 
@@ -327,7 +327,8 @@ def compare_choice(comparer: Comparer, expected: JsonObject, decision: Decision)
 
 def compare_failure(comparer: Comparer, expected: JsonObject, decision: Decision) -> None:
     """Texts and PostFilter of a pod that was not placed."""
-    comparer.equal(MESSAGES, "message", expected.get("message"), decision.message or None)
+    message = _with_our_node(expected.get("message"), expected.get("postFilter"), decision)
+    comparer.equal(MESSAGES, "message", message, decision.message or None)
     if "error" in expected:
         got = decision.status.message if decision.status is not None else None
         comparer.equal(MESSAGES, "error", expected["error"], got)
@@ -419,12 +420,30 @@ def _compare_post_filter(comparer: Comparer, recorded: JsonObject, decision: Dec
     if status is not None and status.is_success:
         got.pop("plugin", None)
     expected = {key: recorded[key] for key in ("code", "plugin", "reasons") if key in recorded}
+    if "reasons" in expected:
+        expected["reasons"] = [
+            _with_our_node(text, recorded, decision) for text in expected["reasons"]
+        ]
     comparer.equal(POST_FILTER, "status", expected, got)
     nominated = decision.post_filter.nominated_node_name if decision.post_filter else None
     best = recorded.get("bestNodes", [])
     if len(best) > 1 and nominated in best:
         nominated = recorded["nominatedNode"]  # Upstream picks one of them at random.
     comparer.equal(POST_FILTER, "nominatedNode", recorded.get("nominatedNode"), nominated)
+
+
+def _with_our_node(text: Any, recorded: JsonObject | None, decision: Decision) -> Any:
+    """The text of a preemptor with the node that is chosen here, if it is one of the best, too:
+    upstream picks one of them at random."""
+    ours = decision.post_filter.nominated_node_name if decision.post_filter else ""
+    if not text or not recorded or ours not in recorded.get("bestNodes", ()):
+        return text
+    counts = {entry["node"]: len(entry["victims"]) for entry in recorded["candidates"]}
+    theirs: str = recorded["nominatedNode"]
+    return text.replace(
+        f"on node {theirs}, preempting {counts[theirs]} victims",
+        f"on node {ours}, preempting {counts[ours]} victims",
+    )
 
 
 def as_json(status: Status | None) -> JsonObject:

@@ -12,8 +12,9 @@ import msgspec
 from kubestow.api.decode import UNREADABLE, quoted
 from kubestow.api.meta import JsonObject
 from kubestow.cluster.documents import is_list
-from kubestow.editions import NEWEST
-from kubestow.errors import DecodeError, InputError
+from kubestow.editions import edition_named
+from kubestow.editions.edition import Edition
+from kubestow.errors import ConfigError, DecodeError, InputError
 from kubestow.files.reading import DamagedError, read_file, unpacked
 
 DECISION_KEYS: Final = ("name", "objects", "incoming", "expected")
@@ -29,9 +30,9 @@ class Recording(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""  # the file
 
     @property
-    def is_v1_9(self) -> bool:
-        """Whether predicates and priorities decided, in v1.9's format."""
-        return self.upstream.startswith("v1.9.")
+    def edition(self) -> Edition:
+        """The edition of the scheduler that decided; raises ConfigError if there is none."""
+        return edition_named(".".join(self.upstream.split(".")[:2]))
 
 
 def find_recordings(path: Path) -> list[Path]:
@@ -64,6 +65,13 @@ def load_recording(path: Path) -> Recording:
             f'"{path}" is not a recording of decisions: {error}; expected an object with '
             '"upstream", "family" and "scenarios"'
         ) from error
+    try:
+        edition = recording.edition
+    except ConfigError as error:
+        raise DecodeError(
+            f'"{path}" was recorded from kube-scheduler {quoted(recording.upstream)}, whose rules '
+            "are not known here; leave this file out"
+        ) from error
     for index, scenario in enumerate(recording.scenarios):
         keys = RUN_KEYS if is_run(scenario) else DECISION_KEYS
         missing = [key for key in keys if key not in scenario]
@@ -72,7 +80,7 @@ def load_recording(path: Path) -> Recording:
                 f'"{path}": scenario {index} lacks {", ".join(missing)}; is the file complete?'
             )
         gates = scenario.get("gates", [])
-        if not is_list(gates) or not NEWEST.gates.keys() >= set(map(str, gates)):
+        if not is_list(gates) or not edition.gates.keys() >= set(map(str, gates)):
             raise DecodeError(
                 f'"{path}": scenario {index} needs feature gates {quoted(gates)}, of which some '
                 "are not known; leave this file out"

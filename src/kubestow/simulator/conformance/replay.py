@@ -12,11 +12,12 @@ from kubestow.api.meta import Condition, JsonObject
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.clock import Clock
+from kubestow.editions import CORE
+from kubestow.editions.edition import Edition
 from kubestow.engine.decision import Decision
 from kubestow.engine.profiles import Registry
 from kubestow.framework.runner import run_reserve
 from kubestow.framework.status import Status
-from kubestow.plugins.registry import REGISTRY
 from kubestow.simulator.conformance.compare import compare_attempt, compare_reserve, compare_world
 from kubestow.simulator.conformance.devices import FAMILY as DEVICES_FAMILY
 from kubestow.simulator.conformance.devices import (
@@ -38,11 +39,13 @@ def replay_scenario(
     report: Report,
     *,
     clock: Clock,
-    registry: Registry = REGISTRY,
+    edition: Edition = CORE,
+    registry: Registry | None = None,
 ) -> None:
-    """Replay one scenario of single decisions and count what differs."""
+    """Replay one scenario of single decisions and count what differs. `registry` has other plugins
+    than those of the edition."""
     family, name = scenario["family"], scenario["name"]
-    world = World(scenario, clock=clock, registry=registry)
+    world = World(scenario, clock=clock, edition=edition, registry=registry)
     world.snapshot.refresh(world.cache)
     compare_world(report.comparer(family, name), scenario, world)
     for expected in scenario["expected"]:
@@ -102,7 +105,7 @@ def _preempt(scenario: JsonObject, world: World, pod: PodInfo, post_filter: Json
         _nominate(world, world.incoming[key], "")
     _nominate(world, pod, node_name)
     for key in post_filter.get("victims", ()):
-        _evict(world, key, node_name, removed=scenario.get("afterPreemption") == "remove")
+        _evict(world, key, node_name, removed=scenario.get("afterPreemption", "remove") == "remove")
 
 
 def _nominate(world: World, pod: PodInfo, node_name: str) -> None:

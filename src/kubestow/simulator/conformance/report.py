@@ -1,5 +1,6 @@
 """Counts of compared values and differences, per family and part."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -49,6 +50,8 @@ class Report:
         self._kept_max = kept_max
         self.families: dict[str, dict[str, PartCounts]] = {}
         self.differences: list[Difference] = []
+        # Scenarios that need what this version does not have, by what that is.
+        self.not_replayed: Counter[str] = Counter()
 
     def counts(self, family: str, part: str) -> PartCounts:
         return self.families.setdefault(family, {}).setdefault(part, PartCounts())

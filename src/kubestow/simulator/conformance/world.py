@@ -19,16 +19,18 @@ from kubestow.api.pod import Pod, is_terminal
 from kubestow.api.pod_info import PodInfo
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
-from kubestow.cache.cache import Cache
 from kubestow.cache.objects import ClusterObjects
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.cluster.resources import RESOURCE_CLAIMS
+from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.profile import ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.editions import CORE
+from kubestow.editions.choosing import rules_of
+from kubestow.editions.edition import Edition
 from kubestow.engine.deciding import DecidingHalf, NoQueue, drop_work
 from kubestow.engine.profiles import Registry
 from kubestow.framework.profile import Profile
-from kubestow.plugins.registry import REGISTRY
 
 # Key in `objects` → store of ClusterObjects and kind; nodes and pods are handled on their own.
 _STORES: Mapping[str, tuple[str, str]] = {
@@ -49,6 +51,7 @@ _STORES: Mapping[str, tuple[str, str]] = {
     "deviceclasses": ("device_classes", "DeviceClass"),
     "resourceslices": ("resource_slices", "ResourceSlice"),
     "resourceclaims": ("resource_claims", "ResourceClaim"),
+    "devicetaintrules": ("device_taint_rules", "DeviceTaintRule"),
 }
 
 
@@ -60,10 +63,12 @@ class World:
         scenario: JsonObject,
         *,
         clock: Clock,
-        registry: Registry = REGISTRY,
+        edition: Edition = CORE,
+        registry: Registry | None = None,
     ) -> None:
+        rules = rules_of(edition)
         self.objects = ClusterObjects()
-        self.cache = Cache()
+        self.cache = rules.factory.cache_type()
         queue = NoQueue(self.objects)
         self.nominator, self.incoming = queue.nominator, queue.waiting
         self._spawned: list[Coroutine[Any, Any, None]] = []
@@ -78,7 +83,8 @@ class World:
             clock=clock,
             client=MemoryClient(self._cluster),
             make_queue=lambda _: queue,
-            registry=registry,
+            registry=rules.registry if registry is None else registry,
+            gates=FeatureGates(dict.fromkeys(scenario.get("gates", ()), True), edition),
             cache=self.cache,
             # Elsewhere the effect of spawned work, such as evictions, is part of the sequence.
             spawn=self._spawned.append if self._follows_claims else drop_work,
@@ -103,15 +109,15 @@ class World:
 
     def replace_incoming(self, pod: Pod) -> None:
         """Set a new version of a waiting pod, with another status."""
-        info = PodInfo(pod)
+        info = self.cache.info_of(pod)
         self.incoming[info.key] = info
         self.objects.pods.put(pod)
 
     def replace_running(self, old: Pod, new: Pod) -> None:
         # An assumed pod cannot be updated: the API has to confirm it first.
         if self.cache.is_assumed(old):
-            self.cache.add_pod(PodInfo(old))
-        self.cache.update_pod(old, PodInfo(new))
+            self.cache.add_pod(self.cache.info_of(old))
+        self.cache.update_pod(old, self.cache.info_of(new))
         self.objects.pods.put(new)
 
     def remove_running(self, pod: Pod) -> None:
@@ -181,7 +187,7 @@ class World:
             assert isinstance(pod, Pod)
             if not is_terminal(pod):
                 self.objects.pods.put(pod)
-                self.cache.add_pod(PodInfo(pod))
+                self.cache.add_pod(self.cache.info_of(pod))
         for pod in self._typed("Pod", scenario["incoming"]):
             assert isinstance(pod, Pod)
             self.replace_incoming(pod)

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kubestow.editions import edition_named
 from kubestow.editions.v1_9.simulator.conformance import replay_v1_9
 from kubestow.simulator.conformance import Recording, Report, load_recording
 
@@ -28,7 +29,7 @@ def an_eighth_of(path: Path) -> Recording:
 
 
 def assert_no_difference(recording: Recording) -> None:
-    assert recording.is_v1_9
+    assert recording.edition is edition_named("v1.9")
     report = replay(recording)
     assert report.differences == []
     assert report.differing == 0

@@ -93,7 +93,7 @@ class PodTopologySpread120(PodTopologySpread):
     rounding: ClassVar[Rounding] = Rounding(int, _truncated)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
-        constraints = self._constraints.of(pod.pod, HARD)
+        constraints = self.constraints.of(pod.pod, HARD)
         if not constraints:
             return Status.skip()
         counts = TopologyCounts.at(nodes.snapshot)

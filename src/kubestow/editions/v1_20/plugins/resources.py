@@ -7,7 +7,7 @@ import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.requests import score_request
-from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Resources
+from kubestow.api.resources import Resources
 from kubestow.arrays import IntArray
 from kubestow.config.plugin_args import (
     NodeResourcesFitArgs,
@@ -26,7 +26,6 @@ from kubestow.plugins._shared.curve import MAX_UTILIZATION, UtilizationCurve
 from kubestow.plugins._shared.scoring_resources import Loads, ScoringResources
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.plugins.node_resources_fit.shortage import (
-    Demand,
     FitRequest,
     shortage_status,
     shortages,
@@ -43,7 +42,7 @@ class NodeResourcesFit120(NodeResourcesFit):
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        self.reuse = Reuse(filter=Reads.NUMBERS, pod=PodReads.AMOUNTS)
+        self.reuse = Reuse(filter=Reads.NUMBERS, pod=PodReads.AMOUNTS, rule=self._rule)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
         ignored = self._ignored_resources, self._ignored_groups
@@ -147,16 +146,8 @@ def fit_request_120(
     )
     if not any(resources.scalar.values()) and len(today.demands) == 0:
         return today
-    amounts = {
-        CPU: resources.milli_cpu,
-        MEMORY: resources.memory,
-        EPHEMERAL_STORAGE: resources.ephemeral_storage,
-    }
-    basics = tuple(
-        Demand(name, amount, bit) for bit, (name, amount) in enumerate(amounts.items(), 1)
-    )
-    basic = np.array([[amount] for amount in amounts.values()], np.int64)
-    return FitRequest((*basics, *today.scalars), basic, today.scalars)
+    amounts = [resources.milli_cpu, resources.memory, resources.ephemeral_storage]
+    return FitRequest(amounts, today.scalars)
 
 
 def mean(part: IntArray, loads: Loads) -> IntArray:

@@ -100,6 +100,7 @@ class ProcessV19(ServiceProcess):
 
     async def _wait_synced(self) -> None:
         await self.watcher.wait_synced()
+        await self.watcher.wait_following()
 
     def _scheduling(self) -> Sequence[Coroutine[Any, Any, None]]:
         return (self.scheduler.run(),)

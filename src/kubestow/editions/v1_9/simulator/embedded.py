@@ -94,12 +94,17 @@ class EmbeddedV19:
         while self._clock.monotonic_s() < deadline_s:
             await asyncio.sleep(SETTLE_CHECK_S)
             self.raise_failure()
-            if self.scheduler.is_settled:
+            if self.is_at_rest:
                 # Other timers may end at the same instant (`EmbeddedCluster.settle`).
                 await asyncio.sleep(INSTANT_S)
-                if self.scheduler.is_settled:
+                if self.is_at_rest:
                     return True
         return False
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether another attempt could only repeat the last."""
+        return self.scheduler.is_settled
 
     def raise_failure(self) -> None:
         """Raise the error of a part that has ended by one."""

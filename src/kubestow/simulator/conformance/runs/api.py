@@ -17,7 +17,7 @@ from kubestow.api.decode import to_document
 from kubestow.api.device import ResourceClaim
 from kubestow.api.meta import ApiObject, Condition, JsonObject
 from kubestow.api.pod import Pod, first_condition
-from kubestow.api.pod_group import PodGroup, UpstreamPodGroup
+from kubestow.api.pod_group import UpstreamPodGroup
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
@@ -128,7 +128,8 @@ class RunApi:
             self._cluster.get(PODS, metadata.namespace, metadata.name)  # Refused if it is gone.
             if self.failing_bindings.get(key, 0) > 0:
                 self.failing_bindings[key] -= 1
-                raise ApiError(BIND_FAILURE, code=503, reason="ServiceUnavailable")
+                # Not a status of an API server, which v1.37 would answer with another try.
+                raise ApiError(BIND_FAILURE, code=502, reason="Unknown")
             self._cluster.bind(metadata.namespace, metadata.name, node_name, uid=metadata.uid)
 
         shown = {"verb": "bind", "resource": "pods/binding", "name": key, "node": node_name}
@@ -173,7 +174,7 @@ class RunApi:
         metadata = pod_group.metadata
 
         def write() -> None:
-            resource = self._cluster.resources.of_type(PodGroup)
+            resource = self._cluster.resources.of_type(type(pod_group))
             self._cluster.patch(
                 resource, metadata.namespace, metadata.name, patch, subresource="status"
             )
@@ -224,9 +225,8 @@ class RunClient(MemoryClient):
                 return await self._write_claim(request, name)
             case Update(new, old, subresource):
                 # The difference as it is now, also if the turn comes later.
-                patch = Patch(
-                    request.kind, *request.key, update_patch(old, new), "merge", subresource
-                )
+                changes = update_patch(old, new) or _only_to(old)
+                patch = Patch(request.kind, *request.key, changes, "merge", subresource)
                 return await self._write_claim(request, request.key[1], subresource, patch, new)
             case Patch(name=name, subresource=subresource):
                 return await self._write_claim(request, name, subresource)
@@ -260,15 +260,34 @@ class RunClient(MemoryClient):
             shown["for"] = for_pod
 
         def serve() -> Any:
-            if sent is not None:
-                shown["body"] = _shown_result(sent, subresource)
-            result = self._api.write(shown, lambda: self.answer(served or request))
+            if sent is not None and (body := _shown_result(sent, subresource)):
+                shown["body"] = body
+            result = self._api.write(shown, lambda: self._answered(served or request))
             if request.verb in ("update", "patch") and isinstance(result, ApiObject):
                 shown["body"] = _shown_result(result, subresource)
+            if not shown.get("body", True):
+                del shown["body"]  # Empty parts are left out.
             return result
 
         pods = (for_pod,) if for_pod else ()
         return await self._api.request(Turn.CLAIM, key, pods, serve)
+
+    def _answered(self, request: Request) -> Any:
+        """The recorder's API server makes a new version of an object that a write leaves as it
+        is, so that the next writer of the old version is refused."""
+        version = self._cluster.version
+        result = self.answer(request)
+        if self._cluster.version > version or not isinstance(result, ApiObject):
+            return result
+        resource = self._cluster.resources.of_type(request.kind)
+        stored = self._cluster.get(resource, *request.key)
+        return self._cluster.replace(resource, stored.document).typed
+
+
+def _only_to(old: ApiObject) -> JsonObject:
+    """A patch without changes, refused if the object has another version."""
+    metadata = old.metadata
+    return {"metadata": {"resourceVersion": metadata.resource_version, "uid": metadata.uid}}
 
 
 _SHORT_NAMES: Final[Mapping[type[ApiObject], str]] = {

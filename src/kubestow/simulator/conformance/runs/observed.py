@@ -1,7 +1,8 @@
 """What the scheduler of a run does, collected in the form of the recording."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from kubestow.api.group import TreeNode
 from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.api.pod import Pod
 from kubestow.engine.decision import Decision, FitError, Nomination
@@ -22,8 +23,11 @@ class Observed:
         self._failures: list[JsonObject] = []
         self._events: list[JsonObject] = []
         self._placements: JsonObject = {}
-        # The group that is tried, and its members.
+        # The group that is tried, its members, and their keys by UID.
         self.group: tuple[str, list[str]] | None = None
+        self.keys: dict[str, str] = {}
+        self._feasible: list[JsonObject] = []
+        self._post_filter: JsonObject = {}
 
     def take(self, writes: list[JsonObject]) -> JsonObject:
         """Everything since the last call, with these writes; empty parts are left out."""
@@ -32,12 +36,15 @@ class Observed:
             "failures": self._failures,
             "events": self._events,
             "writes": writes,
+            "feasible": self._feasible,
+            "groupPostFilter": self._post_filter,
             **self._placements,
         }
         if self.group is not None:
             parts["group"], parts["pods"] = self.group
         self._attempts, self._failures, self._events = [], [], []
         self._placements, self.group = {}, None
+        self._feasible, self._post_filter = [], {}
         return {key: value for key, value in parts.items() if value}
 
     def add_attempt(self, pod: str, decision: Decision) -> None:
@@ -58,27 +65,40 @@ class Observed:
         """Add to the attempts of the members what only the trial of their group shows."""
         first = len(self._attempts) - len(outcome.members)
         for shown, member in zip(self._attempts[first:], outcome.members, strict=True):
-            if member.assumed is not None or member.permit is not None:
+            is_asked = outcome.asks_permit and member.assumed is not None
+            if is_asked or member.permit is not None:
                 shown["permit"] = (member.permit or SUCCESS).code.label
             if placement is not None:
                 shown["placement"] = placement.name
 
     def add_placements(
-        self, placements: Sequence[GroupPlacement] | Status, node_names: Sequence[str]
+        self,
+        placements: Sequence[GroupPlacement] | Status,
+        node_names: Sequence[str],
+        part: TreeNode | None,
     ) -> None:
         if isinstance(placements, Status):
             self._placements["placementsStatus"] = as_json(placements)
             return
-        self._placements["placements"] = [
+        group = {} if part is None else {"group": str(part.key)}
+        self._placements.setdefault("placements", []).extend(
             {
                 "name": placement.name,
                 "nodes": [node_names[row] for row in placement.rows.tolist()],
+                **group,
             }
             for placement in placements
-        ]
+        )
 
-    def add_scores(self, candidates: Sequence[Assignments], totals: PlacementTotals) -> None:
-        by_name = {shown["name"]: shown for shown in self._placements["placements"]}
+    def add_scores(
+        self, candidates: Sequence[Assignments], totals: PlacementTotals, part: TreeNode | None
+    ) -> None:
+        # Of a part that was tried several times, the last ones.
+        by_name = {
+            shown["name"]: shown
+            for shown in self._placements["placements"]
+            if part is None or shown["group"] == str(part.key)
+        }
         for assignments, scores, total in zip(
             candidates, totals.by_plugin, totals.total, strict=True
         ):
@@ -86,6 +106,26 @@ class Observed:
             shown["assigned"] = len(assignments.pods)
             shown["scores"] = scores
             shown["total"] = total
+
+    def add_question(
+        self, part: TreeNode, scheduled_count: int, remaining_count: int, answer: Status | None
+    ) -> None:
+        self._feasible.append(
+            {
+                "group": str(part.key),
+                "scheduled": scheduled_count,
+                "remaining": remaining_count,
+                **as_json(answer or SUCCESS),
+            }
+        )
+
+    def add_group_post_filter(self, status: Status, nominations: Mapping[str, str]) -> None:
+        shown = as_json(status)
+        if status.is_success:
+            shown.pop("plugin", None)
+        if nominations:
+            shown["nominated"] = {self.keys[uid]: node for uid, node in nominations.items()}
+        self._post_filter = shown
 
     def add_failure(
         self, queued_pod: QueuedPod, status: Status, nomination: Nomination | None

@@ -1,12 +1,11 @@
 """Parts of the scheduler that let a replay see and order what they do."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import ClassVar
 
-from kubestow.api.group import GroupKey
+from kubestow.api.group import GroupKey, TreeNode
 from kubestow.api.meta import Condition
 from kubestow.api.pod import Pod
 from kubestow.api.pod_group import UpstreamPodGroup
@@ -66,17 +65,34 @@ class RunObserver(Observer):
 
     def collected(self, key: GroupKey, queued_pods: Sequence[QueuedPod]) -> None:
         self._observed.group = str(key), [queued_pod.key for queued_pod in queued_pods]
+        self._observed.keys = {queued_pod.uid: queued_pod.key for queued_pod in queued_pods}
 
     def placements_generated(
-        self, placements: Sequence[GroupPlacement] | Status, node_names: Sequence[str]
+        self,
+        placements: Sequence[GroupPlacement] | Status,
+        node_names: Sequence[str],
+        part: TreeNode | None = None,
     ) -> None:
-        self._observed.add_placements(placements, node_names)
+        self._observed.add_placements(placements, node_names, part)
+
+    def placement_asked(
+        self, node: TreeNode, scheduled_count: int, remaining_count: int, answer: Status | None
+    ) -> None:
+        self._observed.add_question(node, scheduled_count, remaining_count, answer)
+
+    def group_post_filtered(self, status: Status, nominations: Mapping[str, str]) -> None:
+        self._observed.add_group_post_filter(status, nominations)
 
     def group_tried(self, outcome: GroupOutcome, placement: GroupPlacement | None) -> None:
         self._observed.complete_attempts(outcome, placement)
 
-    def placements_scored(self, candidates: Sequence[Assignments], totals: PlacementTotals) -> None:
-        self._observed.add_scores(candidates, totals)
+    def placements_scored(
+        self,
+        candidates: Sequence[Assignments],
+        totals: PlacementTotals,
+        part: TreeNode | None = None,
+    ) -> None:
+        self._observed.add_scores(candidates, totals, part)
 
 
 class RunStatusWriter:
@@ -161,8 +177,7 @@ class FailReserve:
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...
 
 
-@dataclass(kw_only=True)
-class RunFactory(SchedulerFactory):
+class RunParts(SchedulerFactory):
     """Writes are served by `api`, in the order of the recording."""
 
     api: RunApi
@@ -177,3 +192,12 @@ class RunFactory(SchedulerFactory):
 
     def make_victims(self) -> RunVictims:
         return RunVictims(self.client)
+
+
+def run_factory(factory: type[SchedulerFactory]) -> type[RunParts]:
+    """The factory of an edition, with the parts of a replay; `api` is set on what it makes."""
+
+    class RunFactory(RunParts, factory):
+        pass
+
+    return RunFactory

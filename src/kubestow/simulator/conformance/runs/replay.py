@@ -7,10 +7,13 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any, Final
 
+from kubestow.api.group import group_key_of
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod, is_terminating
-from kubestow.api.pod_group import PodGroup
+from kubestow.api.pod_group import UpstreamPodGroup
 from kubestow.cluster.resources import PODS
+from kubestow.editions import CORE
+from kubestow.editions.edition import Edition
 from kubestow.simulator.conformance.report import Report
 from kubestow.simulator.conformance.runs.api import shown_condition, shown_group_condition
 from kubestow.simulator.conformance.runs.compare import RunComparer
@@ -24,12 +27,12 @@ from kubestow.simulator.recorded_parts import PODS as POD_COUNT
 START_S: Final = 0.5
 
 
-def replay_run(scenario: JsonObject, report: Report) -> None:
+def replay_run(scenario: JsonObject, report: Report, *, edition: Edition = CORE) -> None:
     """Replay one run and count what differs."""
     with asyncio.Runner(loop_factory=lambda: SteppedLoop(start_s=START_S)) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, SteppedLoop)
-        runner.run(_Replay(scenario, report, loop).run())
+        runner.run(_Replay(scenario, report, loop, edition).run())
 
 
 async def serve_all(world: RunWorld, loop: SteppedLoop) -> None:
@@ -46,7 +49,10 @@ async def serve_all(world: RunWorld, loop: SteppedLoop) -> None:
 
 
 class _Replay:
-    def __init__(self, scenario: JsonObject, report: Report, loop: SteppedLoop) -> None:
+    def __init__(
+        self, scenario: JsonObject, report: Report, loop: SteppedLoop, edition: Edition
+    ) -> None:
+        self._edition = edition
         self._scenario = scenario
         self._report = report
         self._loop = loop
@@ -55,7 +61,7 @@ class _Replay:
 
     async def run(self) -> None:
         scenario = self._scenario
-        self._world = world = RunWorld(scenario, self._loop)
+        self._world = world = RunWorld(scenario, self._loop, self._edition)
         timers = asyncio.create_task(world.queue.run_timers())
         try:
             for kind in KINDS:
@@ -159,7 +165,9 @@ class _Replay:
         with world.cycle():
             world.scheduler.schedule_one(queued_pod)
         await self._serve_all()
-        got: JsonObject = {"popped": queued_pod.key, "from": source, **world.take()}
+        got: JsonObject = {"popped": queued_pod.title, "from": source, **world.take()}
+        if got["popped"].startswith("compositepodgroup "):
+            got["composite"] = True
         if will_interrupt and queued_pod.key not in world.during:
             got["during"] = queued_pod.key
         order = list(world.scheduler.snapshot.names)
@@ -176,7 +184,8 @@ class _Replay:
     def _state(self) -> JsonObject:
         for pod in self._all_pods():
             self._pod_names[pod.metadata.uid] = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        return state_of(self._world.scheduler, self._pod_names, EPOCH_NS)
+        named = {key for pod in self._all_pods() if (key := group_key_of(pod)) is not None}
+        return state_of(self._world.scheduler, self._pod_names, EPOCH_NS, named)
 
     def _pods(self) -> JsonObject:
         return {
@@ -187,7 +196,7 @@ class _Replay:
         """The conditions of all groups, by name."""
         groups: JsonObject = {}
         for stored in self._world.cluster.objects_of(self._world.resource("podgroups")):
-            assert isinstance(stored.typed, PodGroup)
+            assert isinstance(stored.typed, UpstreamPodGroup)
             conditions = [shown_group_condition(each) for each in stored.typed.status.conditions]
             groups["/".join(stored.key)] = conditions
         return {name: conditions for name, conditions in groups.items() if conditions}

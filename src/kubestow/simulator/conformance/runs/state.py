@@ -1,7 +1,9 @@
 """Where every pod is, in the form of the recording."""
 
+from collections.abc import Iterable
 from typing import Final
 
+from kubestow.api.group import GroupKey
 from kubestow.api.meta import JsonObject
 from kubestow.clock import NANOSECONDS
 from kubestow.engine.scheduler import Scheduler
@@ -10,6 +12,7 @@ from kubestow.queue import QueuedPod
 from kubestow.queue.moves import Place
 from kubestow.queue.queue import SchedulingQueue
 
+_COUNTS: Final = ("all", "unscheduled", "assumed", "assigned")
 _NAMES: Final = {
     Place.ACTIVE: "active",
     Place.BACKOFF: "backoff",
@@ -19,16 +22,26 @@ _NAMES: Final = {
 }
 
 
-def state_of(scheduler: Scheduler, names: dict[str, str], epoch_ns: int) -> JsonObject:
+def state_of(
+    scheduler: Scheduler,
+    names: dict[str, str],
+    epoch_ns: int,
+    named_groups: Iterable[GroupKey] = (),
+) -> JsonObject:
     """The state of queue, cache and nominations; empty parts are left out.
 
-    `names` are the keys of all pods by UID; times are seconds since `epoch_ns`.
+    `names` are the keys of all pods by UID, `named_groups` the groups that pods name; times are
+    seconds since `epoch_ns`.
     """
     queue = scheduler.queue
     assert isinstance(queue, SchedulingQueue)
     state: JsonObject = {"active": []}
     for place, queued_pod in queue.waiting():
-        key = queued_pod.key
+        key = queued_pod.title
+        if key != queued_pod.key:
+            name = key.rpartition(" ")[2]
+            members = [member.key for member in queued_pod.waiting_pods]
+            state.setdefault("queuedGroups", {})[name] = members
         match place:
             case Place.ACTIVE:
                 state["active"].append(key)
@@ -40,6 +53,8 @@ def state_of(scheduler: Scheduler, names: dict[str, str], epoch_ns: int) -> Json
                 state.setdefault("gated", {})[key] = _gating_now(scheduler, queued_pod)
             case _:
                 state.setdefault("unschedulable", {})[key] = sorted(queued_pod.rejectors)
+    state["incomplete"] = sorted(member.key for member in queue.incomplete())
+    state["pendingMembers"] = sorted(member.key for member in queue.pending())
     state["inFlight"] = sorted(names[uid] for uid in queue.uids_in_flight())
     state["waiting"] = sorted(waiting.pod.key for waiting in scheduler.waiting_pods)
     state["assumed"] = _assumed(scheduler)
@@ -48,26 +63,32 @@ def state_of(scheduler: Scheduler, names: dict[str, str], epoch_ns: int) -> Json
         for node in queue.nominator.nominated_nodes()
         if node
     }
-    if scheduler.cache.groups is not None:
-        state["groups"] = {
+    groups = scheduler.cache.groups
+    if groups is not None:
+        # A group without members is known if its object is part of the state.
+        empty = (key for key in named_groups if groups.keeps_objects and groups.rules(key))
+        state["groups"] = {str(key): dict.fromkeys(_COUNTS, 0) for key in empty} | {
             str(key): {
                 "all": len(members),
                 "unscheduled": len(members.unscheduled),
                 "assumed": len(members.assumed),
                 "assigned": len(members.assigned),
             }
-            for key, members in scheduler.cache.groups.all_members().items()
+            for key, members in groups.all_members().items()
         }
     return {key: value for key, value in state.items() if value}
 
 
 def _gating_now(scheduler: Scheduler, queued_pod: QueuedPod) -> list[str]:
-    """All plugins whose PreEnqueue rejects the pod now."""
-    profile = scheduler.profiles[queued_pod.scheduler_name]
-    answers = [
-        (plugin_name(plugin), plugin.pre_enqueue(queued_pod.pod)) for plugin in profile.pre_enqueue
-    ]
-    return sorted(name for name, status in answers if status is not None and not status.is_success)
+    """All plugins whose PreEnqueue rejects the pod, or a member of the group, now."""
+    answers = {
+        (plugin_name(plugin), plugin.pre_enqueue(each.pod))
+        for each in queued_pod.waiting_pods
+        for plugin in scheduler.profiles[each.scheduler_name].pre_enqueue
+    }
+    return sorted(
+        {name for name, status in answers if status is not None and not status.is_success}
+    )
 
 
 def _assumed(scheduler: Scheduler) -> dict[str, str]:

@@ -17,17 +17,19 @@ from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.objects import ClusterObjects
 from kubestow.clock import NANOSECONDS
 from kubestow.cluster.informer import Informer
-from kubestow.cluster.resources import PODS, ApiResource
+from kubestow.cluster.resources import POD_GROUPS, PODS, ApiResource
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.profile import ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.editions import CORE
+from kubestow.editions.choosing import rules_of
+from kubestow.editions.edition import Edition
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.errors import NotFoundError
-from kubestow.plugins.registry import REGISTRY
 from kubestow.queue.queue import SchedulingQueue
 from kubestow.simulator.conformance.runs.api import RunApi, RunClient
 from kubestow.simulator.conformance.runs.observed import Observed
-from kubestow.simulator.conformance.runs.parts import FailReserve, RunFactory, RunObserver
+from kubestow.simulator.conformance.runs.parts import FailReserve, RunObserver, run_factory
 from kubestow.simulator.virtual_time import VirtualClock
 
 EPOCH_NS: Final = round(datetime(2026, 3, 1, tzinfo=UTC).timestamp()) * NANOSECONDS
@@ -49,6 +51,7 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "resourceclaims": ("resource.k8s.io/v1", "ResourceClaim"),
     "pdbs": ("policy/v1", "PodDisruptionBudget"),
     "services": ("v1", "Service"),
+    "compositepodgroups": ("scheduling.k8s.io/v1alpha3", "CompositePodGroup"),
     "podgroups": ("scheduling.k8s.io/v1alpha2", "PodGroup"),
     "pods": ("v1", "Pod"),
 }
@@ -61,11 +64,15 @@ class StepError(Exception):
 class RunWorld:
     """Everything of one run. Made inside a `SteppedLoop`."""
 
-    def __init__(self, scenario: JsonObject, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, scenario: JsonObject, loop: asyncio.AbstractEventLoop, edition: Edition = CORE
+    ) -> None:
+        rules = rules_of(edition)
+        gates = FeatureGates(dict.fromkeys(scenario.get("gates", ()), True), edition)
         self.clock = VirtualClock(loop, EPOCH_NS)
         self.observed = Observed()
         self._removes_at_once = scenario["deletion"] == "remove"
-        self.cluster = MemoryCluster(self.clock, admission=False)
+        self.cluster = MemoryCluster(self.clock, admission=False, gates=gates)
         self.api = RunApi(self.cluster, self.deliver)
         # Pod → steps to do while it is tried next.
         self.during: dict[str, list[JsonObject]] = {}
@@ -73,17 +80,17 @@ class RunWorld:
         # The snapshot's own entries, while a cycle goes on with copies.
         self._live_infos: list[NodeInfo] | None = None
         client = RunClient(self.cluster, self.api, self._delete_pod)
-        factory = RunFactory(
+        factory = run_factory(rules.factory)(
             config=_config_of(scenario),
             client=client,
             objects=ClusterObjects(),
             events=lambda profile_name: self.observed,
             clock=self.clock,
-            gates=FeatureGates(dict.fromkeys(scenario.get("gates", ()), True)),
-            registry={**REGISTRY, FailReserve.name: FailReserve},
+            gates=gates,
+            registry={**rules.registry, FailReserve.name: FailReserve},
             observers=[RunObserver(self.api, self.observed, self._run_during)],
-            api=self.api,
         )
+        factory.api = self.api
         self.scheduler = factory.build()
         for profile in self.scheduler.profiles.values():
             plugin = profile.plugins.get(FailReserve.name)
@@ -155,6 +162,8 @@ class RunWorld:
         return ["/".join(stored.key) for stored in reaped]
 
     def resource(self, kind: str) -> ApiResource:
+        if kind == "podgroups":  # of the version that the edition has
+            return self.cluster.resources.named(POD_GROUPS.qualified_name)
         return self.cluster.resources.of_kind(*KINDS[kind])
 
     @contextmanager
@@ -223,6 +232,8 @@ class RunWorld:
 def _config_of(scenario: JsonObject) -> SchedulerConfig:
     profiles = [scenario.get("config", {}), *scenario.get("otherProfiles", ())]
     return SchedulerConfig(
+        # As recorded.
+        parallelism=1,
         percentage_of_nodes_to_score=100,
         profiles=tuple(msgspec.convert(profile, ProfileConfig) for profile in profiles),
     )

@@ -1,0 +1,1 @@
+"""What v1.37 derives from objects in another way."""

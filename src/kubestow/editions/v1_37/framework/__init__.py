@@ -1,0 +1,1 @@
+"""Parts of the framework that v1.37 has in another form."""
