@@ -1,0 +1,1 @@
+"""`kubestow upgrade`: what another version of Kubernetes changes."""

@@ -1,0 +1,148 @@
+"""Gates and configuration files that are refused by another version, or mean something else."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kubestow.config.defaults import complete_config
+from kubestow.config.feature_gates import FeatureGates, parse_gates
+from kubestow.config.plugin_args import PodTopologySpreadArgs
+from kubestow.config.profile import ProfileConfig
+from kubestow.config.scheduler import SchedulerConfig
+from kubestow.editions.edition import Edition, Gate
+from kubestow.errors import ConfigError
+from kubestow.framework.profile import Profile, plugin_name
+from kubestow.simulator.upgrade.pair import EditionPair
+from kubestow.simulator.upgrade.report import Effect, UpgradeFinding
+
+_OPTION = "--feature-gates"
+_REFUSED_GATES = 18
+_BATCHING = 14
+# Plugins that have a part in the signature of a pod (spec 04 §15); with any other one that filters
+# or scores, pods have none.
+_SIGNING = frozenset(
+    (
+        "NodeName",
+        "NodeUnschedulable",
+        "TaintToleration",
+        "NodeAffinity",
+        "NodePorts",
+        "NodeResourcesFit",
+        "NodeResourcesBalancedAllocation",
+        "VolumeRestrictions",
+        "NodeVolumeLimits",
+        "VolumeBinding",
+        "VolumeZone",
+        "PodTopologySpread",
+        "InterPodAffinity",
+        "DynamicResources",
+        "ImageLocality",
+        "NodeDeclaredFeatures",
+    )
+)
+
+
+def gate_findings(before: FeatureGates, after: Edition) -> Iterator[UpgradeFinding]:
+    """What becomes of the gates that are set, and which defaults differ."""
+    for name, value in before.overrides.items():
+        text = f"{name}={str(value).lower()}"
+        where = f"{_OPTION} {text}"
+        try:
+            parse_gates((text,), after)
+        except ConfigError as error:
+            is_gone = name not in after.gates and name not in after.other_gates
+            number = _REFUSED_GATES if is_gone else None
+            yield UpgradeFinding(effect=Effect.REFUSED, where=where, text=str(error), change=number)
+    for error in _usable(before.overrides, after).dependency_errors():
+        yield UpgradeFinding(effect=Effect.REFUSED, where=_OPTION, text=error)
+    for name, gate in after.gates.items():
+        earlier = before.edition.gates.get(name)
+        if earlier is None or name in before.overrides or earlier.default == gate.default:
+            continue
+        yield UpgradeFinding(
+            effect=Effect.NOTE, where=f"gate {name}", text=_default_text(name, gate, earlier)
+        )
+
+
+def _default_text(name: str, gate: Gate, earlier: Gate) -> str:
+    now, then = ("on", "off") if gate.default else ("off", "on")
+    text = f"{now} by default, was {then}"
+    if gate.locked:
+        return f"{text}; it cannot be set"
+    return f"{text}; {_OPTION}={name}={str(earlier.default).lower()} keeps it as it was"
+
+
+def _usable(before: Mapping[str, bool], after: Edition) -> FeatureGates:
+    """The gates that are set, without those that the other version refuses."""
+    kept: dict[str, bool] = {}
+    for name, value in before.items():
+        try:
+            FeatureGates({name: value}, after)
+        except ConfigError:
+            continue
+        kept[name] = value
+    return FeatureGates(kept, after)
+
+
+def usable_gates(before: Mapping[str, bool], after: Edition) -> FeatureGates:
+    """What the other version can be started with, of gates that are set: those that it refuses are
+    left out, and those that are on without what they need are off."""
+    gates = _usable(before, after)
+    while errors := gates.dependency_errors():
+        gates = gates.without(errors[0].partition(" ")[0])
+    return gates
+
+
+def config_findings(
+    where: str, before: SchedulerConfig, after: SchedulerConfig
+) -> Iterator[UpgradeFinding]:
+    """What a configuration file that both versions accept means in another way."""
+    for mine, other in zip(before.profiles, after.profiles, strict=True):
+        arguments = {entry.name: entry.args for entry in mine.plugin_config}
+        for entry in other.plugin_config:
+            if entry.name in arguments and arguments[entry.name] != entry.args:
+                yield UpgradeFinding(
+                    effect=Effect.NOTE,
+                    where=f"{where}, profile {mine.scheduler_name}",
+                    text=f"the arguments of {entry.name} have other defaults: "
+                    f"{_differing(arguments[entry.name], entry.args)}",
+                )
+
+
+def batching_findings(pair: EditionPair) -> Iterator[UpgradeFinding]:
+    """Profiles in which equal pods are placed in batches; with the default one they are not."""
+    older, newer = pair.older, pair.newer
+    if older.config.extenders or not older.gates.enabled("OpportunisticBatching"):
+        return
+    for config in complete_config(older.config, older.gates).profiles:
+        profile = older.scheduler.profiles[config.scheduler_name]
+        if not _is_signing(profile, config):
+            continue
+        yield UpgradeFinding(
+            effect=Effect.NOTE,
+            where=f"profile {config.scheduler_name}",
+            text="equal pods that follow each other are placed in batches: "
+            f"{newer.gates.edition.version} scores the node again that the pod before got, "
+            f"{older.gates.edition.version} searches all nodes if that one still fits",
+            change=_BATCHING,
+        )
+
+
+def _is_signing(profile: Profile, config: ProfileConfig) -> bool:
+    """Whether ordinary pods have a signature, by which equal ones are found."""
+    points = (profile.pre_filter, profile.filter, profile.pre_score, profile.score)
+    names = {plugin_name(plugin) for plugins in points for plugin in plugins}
+    spreads = "PodTopologySpread" in names and _spreads_by_default(config)
+    return names <= _SIGNING and not spreads
+
+
+def _spreads_by_default(config: ProfileConfig) -> bool:
+    """Whether PodTopologySpread has constraints for pods without any."""
+    for entry in config.plugin_config:
+        if isinstance(entry.args, PodTopologySpreadArgs):
+            return entry.args.defaulting_type == "System" or bool(entry.args.default_constraints)
+    return True
+
+
+def _differing(before: object, after: object) -> str:
+    fields: Sequence[str] = getattr(after, "__struct_fields__", ())
+    names = [name for name in fields if getattr(before, name, None) != getattr(after, name, None)]
+    return ", ".join(names) or "all of them"
