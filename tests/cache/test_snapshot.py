@@ -2,11 +2,14 @@
 
 from array import array
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
-from kubestow.api.pod import Affinity, Pod, PodAffinity, PodAffinityTerm
+from kubestow.api.pod import Affinity, Pod, PodAffinity, PodAffinityTerm, PodStatus
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.cache import Cache
@@ -256,6 +259,37 @@ def test_a_change_of_pods_is_no_change_of_the_node() -> None:
     watch.cache.update_node(make_node("n2"), make_node("n2"))
     assert watch.refresh() == ["n2"]
     assert log.nodes_since(end) == array("q", [1])
+
+
+def _running(**options: Any) -> Pod:
+    given: dict[str, Any] = {"node": "n2", "cpu": "1", "labels": {"app": "web"}, **options}
+    pod = make_pod("a", uid="a", **given)
+    return msgspec.structs.replace(pod, status=PodStatus(phase="Running"))
+
+
+@pytest.mark.parametrize(
+    ("later", "is_counted"),
+    [
+        pytest.param(_running(), False, id="status"),
+        pytest.param(_running(labels={"app": "other"}), True, id="class"),
+        pytest.param(_running(cpu="2"), True, id="requests"),
+        pytest.param(_running(deleted=datetime(2026, 1, 1, tzinfo=UTC)), True, id="terminating"),
+    ],
+)
+def test_a_pod_that_counts_the_same_changes_no_counts(later: Pod, is_counted: bool) -> None:
+    pod = make_pod("a", uid="a", node="n2", cpu="1", labels={"app": "web"})
+    watch = watched("n1", "n2", pods=[pod])
+    watch.refresh()
+    log = watch.snapshot.log
+    end = log.count_end
+    watch.cache.update_pod(pod, PodInfo(later))
+    assert watch.refresh() == ["n2"]
+    assert log.counts_since(end) == array("q", [1] if is_counted else [])
+    # The row shows what a new snapshot shows.
+    fresh = Watched(watch.cache)
+    fresh.refresh()
+    assert np.array_equal(watch.snapshot.columns.block, fresh.snapshot.columns.block)
+    assert watch.snapshot.node_infos[1].pods[0].pod is later
 
 
 # --- reading ---

@@ -524,7 +524,7 @@ def test_state_that_cannot_be_copied(caplog: pytest.LogCaptureFixture) -> None:
     assert "An exception ended an attempt" in caplog.text
 
 
-@pytest.mark.parametrize("field", ["unless", "version"])
+@pytest.mark.parametrize("field", ["basis", "version"])
 def test_a_declaration_that_fails_is_not_used(field: str) -> None:
     def fail(*_: Any) -> Any:
         raise CancelledError

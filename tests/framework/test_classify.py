@@ -16,7 +16,7 @@ from kubestow.api.pod import (
     PodResourceClaimStatus,
     ResourceRequirements,
 )
-from kubestow.framework.classify import classify_node_update, classify_pod_update
+from kubestow.framework.classify import POD_EVENTS, classify_node_update
 from kubestow.testing.builders import Toleration, make_node, make_pod, make_resources
 
 LABEL = "UpdatePodLabel"
@@ -38,7 +38,7 @@ def pod(*, status: dict[str, Any] | None = None, **options: Any) -> Pod:
 def pod_events(old: Pod, new: Pod) -> list[str]:
     """What happened, without the resource, which every event of an update shares."""
     resource = "AssignedPod" if new.spec.node_name else "UnschedulablePod"
-    labels = [event.label for event in classify_pod_update(old, new)]
+    labels = [event.label for event in POD_EVENTS.of_update(old, new)]
     assert all(label.startswith(resource) for label in labels)
     return [label.removeprefix(resource) for label in labels]
 
@@ -158,7 +158,7 @@ def test_a_pod_update_has_one_event_per_kind_of_change(
 
 
 def test_the_new_pod_decides_whether_it_is_assigned() -> None:
-    (event,) = classify_pod_update(pod(), pod(node="n1"))
+    (event,) = POD_EVENTS.of_update(pod(), pod(node="n1"))
     assert event.label == "AssignedPodUpdate"
 
 

@@ -182,6 +182,27 @@ def test_3_2_nodes_with_a_code(code: Code, absent: Status, rows: list[int]) -> N
     assert diagnosis.rows_with_code(code).tolist() == rows
 
 
+@pytest.mark.parametrize(
+    ("absent", "explicit", "index"),
+    [
+        pytest.param(UNRESOLVABLE("a"), {}, 1, id="rejected-by-filters"),
+        pytest.param(UNRESOLVABLE("a"), {2: UNSCHEDULABLE("b").with_plugin("F0")}, 0, id="earlier"),
+        pytest.param(UNRESOLVABLE("a"), {2: UNSCHEDULABLE("b").with_plugin("F2")}, 1, id="later"),
+        pytest.param(UNRESOLVABLE("a"), {2: UNSCHEDULABLE("b")}, 0, id="by-no-filter"),
+        pytest.param(UNSCHEDULABLE("a"), {}, 0, id="not-filtered"),
+    ],
+)
+def test_what_passed_the_nodes_with_a_code(
+    absent: Status, explicit: Mapping[int, Status], index: int
+) -> None:
+    table = {1: UNSCHEDULABLE("x"), 2: UNRESOLVABLE("y")}
+    diagnosis = diagnosis_of([(0, 2), (1, 1), (PASSED, 0), (2, 1)], table, table, table)
+    diagnosis.absent = absent
+    for row, status in explicit.items():
+        diagnosis.set_explicit(row, status)
+    assert diagnosis.passed_before(Code.UNSCHEDULABLE) == index
+
+
 def test_plugins_are_blamed_for_rejections() -> None:
     diagnosis = Diagnosis(())
     diagnosis.add_plugin_of(UNSCHEDULABLE("a"))  # without a plugin

@@ -91,8 +91,8 @@ def test_the_bits_of_all_updates_make_a_general_update() -> None:
     combined = Action.NONE
     for action in single:
         combined |= action
-    assert combined == Action.UPDATE == 8188
-    assert Action.UPDATE | Action.ADD | Action.DELETE == Action.ALL == 8191
+    assert combined == Action.UPDATE == 32764
+    assert Action.UPDATE | Action.ADD | Action.DELETE == Action.ALL == 32767
 
 
 def test_a_registration_without_a_function_is_one_with_every_event() -> None:

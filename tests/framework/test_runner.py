@@ -21,7 +21,6 @@ from kubestow.framework.plugin import (
     StatusCodes,
 )
 from kubestow.framework.profile import Profile
-from kubestow.framework.reuse import Reuse
 from kubestow.framework.runner import (
     FilterError,
     PermitOutcome,
@@ -188,7 +187,7 @@ def filter_plugin(
     def words(state: CycleState, code: int) -> Status:
         return codes.status_of(code)
 
-    return make_plugin(name, filter=run, filter_status=words, reuse=Reuse(per_node=each_node))
+    return make_plugin(name, filter=run, filter_status=words, per_node=each_node)
 
 
 def test_the_first_filter_that_rejects_a_node_decides() -> None:

@@ -64,6 +64,20 @@ def test_what_is_derived_from_nodes_gets_no_changes_of_pods() -> None:
     assert follower.received() == [("nodes", [2])]
 
 
+@pytest.mark.parametrize(("depends", "rows"), [(Depends.COUNTS, [3, 1]), (Depends.PODS, [3, 2, 1])])
+def test_statuses_are_read_by_what_is_derived_from_pods_themselves(
+    depends: Depends, rows: list[int]
+) -> None:
+    log = ChangeLog()
+    follower = Recording(log, depends)
+    log.note_pods(3)
+    log.note_statuses(2)
+    log.note_node(1)
+    assert follower.received() == [("nodes", [1]), ("pods", rows)]
+    log.note_statuses(0)
+    assert follower.received() == ([("pods", [0])] if depends is Depends.PODS else [])
+
+
 def test_re_orderings_come_first_and_rows_are_in_the_new_numbering() -> None:
     log = ChangeLog()
     follower = Recording(log)

@@ -48,7 +48,7 @@ def check(patterns: SelectorPatterns, chosen: Sequence[AnySelector], snapshot: S
     numbers = patterns.numbers(nodes_of(snapshot))
     for node, number in zip(snapshot.nodes, numbers.tolist(), strict=True):
         expected = {patterns.position_of(each) for each in chosen if matches(each, node)}
-        assert set(patterns.patterns[number]) == expected
+        assert set(patterns.pattern(number)) == expected
         assert all(number in patterns.patterns_with(position) for position in expected)
 
 
@@ -103,7 +103,7 @@ def test_nodes_of_equal_labels_share_a_pattern() -> None:
         patterns.position_of(parse_label_selector(make_selector(f"zone={zone}")))
     numbers = patterns.numbers(nodes_of(make_snapshot(nodes)))
     assert numbers.tolist() == [0, 1, 0, 1, 0, 1]
-    assert patterns.patterns == [(0,), (1,)]
+    assert [patterns.pattern(number) for number in range(patterns.pattern_count)] == [(0,), (1,)]
 
 
 def test_equal_selectors_share_a_position() -> None:
@@ -121,7 +121,7 @@ def test_fields_are_not_looked_at() -> None:
     patterns = SelectorPatterns()
     patterns.position_of(selector)
     numbers = patterns.numbers(nodes_of(make_snapshot([make_node("n", labels={"zone": "a"})])))
-    assert patterns.patterns[numbers[0]] == (0,)
+    assert patterns.pattern(numbers[0]) == (0,)
 
 
 def test_a_new_list_is_due_with_more_unused_selectors_than_are_kept() -> None:
@@ -130,16 +130,3 @@ def test_a_new_list_is_due_with_more_unused_selectors_than_are_kept() -> None:
         patterns.position_of(parse_label_selector(make_selector(f"app=a{number}")))
     assert patterns.has_many_unused(1)
     assert not patterns.has_many_unused(2)
-
-
-def test_what_nodes_read_is_kept_for_so_many_kinds() -> None:
-    with (
-        mock.patch("kubestow.index.selector_patterns._CANDIDATES_FEW", 0),
-        mock.patch("kubestow.index.selector_patterns.READINGS_MAX", 3),
-    ):
-        patterns = SelectorPatterns()
-        for number in range(10):
-            patterns.position_of(parse_label_selector(make_selector(f"app NotIn a{number}")))
-        for number in range(10):
-            assert patterns.pattern_of({"app": f"a{number}"}) == tuple({*range(10)} - {number})
-            assert len(patterns._read) <= 3

@@ -26,6 +26,7 @@ class RecordingMetrics:
         self.flush_count = 0
         self.hints: list[tuple[str, str, str]] = []
         self.passes: list[tuple[str, str]] = []
+        self.narrowed: list[tuple[str, bool]] = []
         self.plugin_calls: list[tuple[str, str]] = []
         self.is_sampling = False
 
@@ -57,6 +58,9 @@ class RecordingMetrics:
     def pre_enqueue_executed(self, plugin: str, status: str, duration_s: float) -> None:
         assert duration_s >= 0
         self.plugin_calls.append((plugin, status))
+
+    def event_narrowed(self, plugin: str, *, to_all: bool) -> None:
+        self.narrowed.append((plugin, to_all))
 
 
 class Bench:

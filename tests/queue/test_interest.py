@@ -26,14 +26,14 @@ def node(action: Action, plugin: str) -> HintRegistration:
     ("registered", "incoming", "matches"),
     [
         pytest.param((Resource.NODE, 9), (Resource.NODE, 8), True, id="Q6.1-1"),
-        pytest.param((Resource.NODE, 8), (Resource.NODE, 8188), False, id="Q6.1-2"),
-        pytest.param((Resource.POD, 8188), ("UnschedulablePod", 1024), True, id="Q6.1-3"),
-        pytest.param((Resource.POD, 259), ("AssignedPod", 8188), False, id="Q6.1-4"),
-        pytest.param((Resource.NODE, 8191), ("*", 8191), False, id="Q6.1-5"),
-        pytest.param(("*", 8191), ("a.b.c", 1), True, id="Q6.1-6"),
+        pytest.param((Resource.NODE, 8), (Resource.NODE, 32764), False, id="Q6.1-2"),
+        pytest.param((Resource.POD, 32764), ("UnschedulablePod", 4096), True, id="Q6.1-3"),
+        pytest.param((Resource.POD, 515), ("AssignedPod", 32764), False, id="Q6.1-4"),
+        pytest.param((Resource.NODE, 32767), ("*", 32767), False, id="Q6.1-5"),
+        pytest.param(("*", 32767), ("a.b.c", 1), True, id="Q6.1-6"),
         pytest.param(("*", 1), (Resource.NODE, 1), True, id="Q6.1-7"),
         pytest.param(
-            (Resource.RESOURCE_CLAIM, 8189), (Resource.RESOURCE_CLAIM, 8188), True, id="Q6.1-8"
+            (Resource.RESOURCE_CLAIM, 32765), (Resource.RESOURCE_CLAIM, 32764), True, id="Q6.1-8"
         ),
     ],
 )

@@ -620,6 +620,8 @@ class Gauges:
 
     def pre_enqueue_executed(self, *_: object) -> None: ...
 
+    def event_narrowed(self, *_: object, to_all: bool) -> None: ...
+
 
 def changed(pod: Pod, kinds: set[str]) -> Pod:
     """A newer version of the pod that differs in these things."""

@@ -54,6 +54,9 @@ class Cache:
     generation; only nodes with a Node object are in `node_tree`.
     """
 
+    # What is derived from a pod; a later version counts pods that are resized in another way.
+    info_of: Callable[[Pod], PodInfo] = PodInfo
+
     def __init__(self, groups: Groups | None = None) -> None:
         """`groups` follows the pods of groups; None where pods are scheduled one by one."""
         self.groups = groups
@@ -145,7 +148,9 @@ class Cache:
                 pod.pod.spec.node_name,
             )
         try:
-            self._confirm(cached, pod)
+            if not self._renew(cached, pod):
+                self._remove(assumed)
+                self._add(pod)
         except CacheError as error:
             # Spec 03 §3.1, notes: logged only, and the pod stays assumed.
             log.error("Error occurred while updating pod: %s", error)
@@ -169,8 +174,11 @@ class Cache:
                 "corrupted and can badly affect scheduling decisions: "
                 + _contradiction(cached.pod, new.pod)
             )
-        self._remove(old)
-        self._add(new)
+        # It is removed where the old object says, which may be another node.
+        is_there = old.spec.node_name == cached.pod.spec.node_name
+        if not (is_there and self._renew(cached, new)):
+            self._remove(old)
+            self._add(new)
         if self.groups is not None:
             self.groups.remove(old)
             self.groups.add(new.pod)
@@ -297,20 +305,24 @@ class Cache:
         else:
             self.nodes.move_to_end(name)
 
-    def _confirm(self, assumed: PodInfo, pod: PodInfo) -> None:
-        """Replace an assumed pod by the version that the API server shows."""
+    def _renew(self, known: PodInfo, pod: PodInfo) -> bool:
+        """Replace a pod, which may be assumed, by the version that the API server shows.
+
+        False if it may count in another way: it has to be removed and added then.
+        """
         info = self.nodes.get(pod.pod.spec.node_name)
-        # Nearly every pod comes back as it was assumed, and needs not be counted again.
-        is_plain = not pod.has_affinity and not assumed.host_ports
-        if info is None or not is_plain or not pod.derive_as(assumed):
-            self._remove(assumed.pod)
-            self._add(pod)
-            return
+        # Nearly every pod comes back as it was assumed, and its statuses count nothing: it needs
+        # not be counted again.
+        is_plain = not pod.has_affinity and not known.host_ports and pod.uid == known.uid
+        # The entry of a ghost goes with its last pod, and is made again.
+        if info is None or info.node is None or not is_plain or not pod.derive_as(known):
+            return False
         self._announce(info)
         info.renew_pod(pod)
         self.nodes.move_to_end(info.name)
         self._drop(pod.uid)
         self._pods[pod.uid] = pod
+        return True
 
     def _report_missing_node(self, name: str, pod: Pod) -> None:
         text = "Node not found when trying to remove pod: node %s, pod %s"

@@ -13,7 +13,7 @@ Not here: which pods of a group are tried together (`engine.groups`).
 
 import logging
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from kubestow.api.gang_dialects import Dialect, DialectReader
 from kubestow.api.group import (
@@ -142,6 +142,9 @@ class GroupMembers:
 
 class Groups:
     """The groups of a cluster; their rules are those of the objects that the informer delivers."""
+
+    # Whether the object of a group is part of its state, with or without members.
+    keeps_objects: ClassVar[bool] = False
 
     def __init__(self, pod_groups: ObjectStore[PodGroup]) -> None:
         self.options: GangOptions = AS_UPSTREAM

@@ -40,6 +40,7 @@ class NodeInfo:
         "_terminating_class_counts",
         "allocatable",
         "class_counts",
+        "counted_generation",
         "declared_features",
         "generation",
         "images",
@@ -76,7 +77,8 @@ class NodeInfo:
         self._terminating_class_counts: dict[PodClass, int] = {}
         self.term_counts: dict[OwnedTerm, int] = {}
         self.declared_features = 0
-        self.generation = next(_generations)
+        # Of the last change, and of the last one of anything but pods that count the same.
+        self.generation = self.counted_generation = next(_generations)
 
     @property
     def display_name(self) -> str:
@@ -96,12 +98,12 @@ class NodeInfo:
         self.node = node
         self.allocatable = Resources.from_list(node.status.allocatable)
         self.declared_features = known_features(node.status.declared_features)
-        self.generation = next(_generations)
+        self.generation = self.counted_generation = next(_generations)
 
     def remove_node(self) -> None:
         """Become a ghost: everything but the Node object stays."""
         self.node = None
-        self.generation = next(_generations)
+        self.generation = self.counted_generation = next(_generations)
 
     def add_pod(self, pod: PodInfo) -> None:
         self._places[pod.uid] = len(self.pods)
@@ -165,6 +167,8 @@ class NodeInfo:
             places[pod.uid] = last
         pods[last] = pod
         self.generation = next(_generations)
+        if before is not after:
+            self.counted_generation = self.generation
 
     def clone(self) -> "NodeInfo":
         """A copy whose pods may change; it shares the immutable Pod and Node objects."""
@@ -200,6 +204,7 @@ class NodeInfo:
         copy._terminating_class_counts = self._terminating_class_counts.copy()
         copy.declared_features = self.declared_features
         copy.generation = self.generation
+        copy.counted_generation = self.counted_generation
         return copy
 
     def reorder_as(self, copy: "NodeInfo") -> None:
@@ -250,7 +255,7 @@ class NodeInfo:
         _add_count(self.class_counts, pod.pod_class, sign)
         if pod.pod.metadata.deletion_timestamp is not None:
             _add_count(self._terminating_class_counts, pod.pod_class, sign)
-        self.generation = next(_generations)
+        self.generation = self.counted_generation = next(_generations)
 
     def _count_terms(self, pod: PodInfo, sign: int) -> None:
         for term in owned_terms(pod):

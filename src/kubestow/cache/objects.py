@@ -10,15 +10,15 @@ Not here: which pods count on which node (`cache`), where the objects come from 
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from kubestow.api.device import DeviceClass, ResourceClaim, ResourceSlice
+from kubestow.api.device import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
-from kubestow.api.pod_group import PodGroup
+from kubestow.api.pod_group import CompositePodGroup, PodGroup, PodGroupV1Beta1
 from kubestow.api.storage import (
     CSIDriver,
     CSINode,
@@ -135,6 +135,10 @@ class ObjectStore(Generic[T]):
             subscriber(old, new)
 
 
+# The kinds that have the rules of groups; a version has one of the first two.
+GROUP_KINDS: Final = (PodGroup, PodGroupV1Beta1, CompositePodGroup)
+
+
 class ClusterObjects:
     """One store per kind the scheduler reads."""
 
@@ -156,9 +160,13 @@ class ClusterObjects:
         self.volume_attachments = ObjectStore[VolumeAttachment]()
         self.priority_classes = ObjectStore[PriorityClass]()
         self.pod_groups = ObjectStore[PodGroup]()
+        # As of v1.37.
+        self.pod_groups_v1beta1 = ObjectStore[PodGroupV1Beta1]()
+        self.composite_pod_groups = ObjectStore[CompositePodGroup]()
         self.device_classes = ObjectStore[DeviceClass]()
         self.resource_slices = ObjectStore[ResourceSlice]()
         self.resource_claims = ObjectStore[ResourceClaim]()
+        self.device_taint_rules = ObjectStore[DeviceTaintRule]()
         # Any: the type of a dict cannot express that key and value have the same type argument.
         self._stores: dict[type[ApiObject], ObjectStore[Any]] = {
             Pod: self.pods,
@@ -178,9 +186,12 @@ class ClusterObjects:
             VolumeAttachment: self.volume_attachments,
             PriorityClass: self.priority_classes,
             PodGroup: self.pod_groups,
+            PodGroupV1Beta1: self.pod_groups_v1beta1,
+            CompositePodGroup: self.composite_pod_groups,
             DeviceClass: self.device_classes,
             ResourceSlice: self.resource_slices,
             ResourceClaim: self.resource_claims,
+            DeviceTaintRule: self.device_taint_rules,
         }
         # What readers derive from the stores and share, by its class.
         self.derived: dict[type, Any] = {}

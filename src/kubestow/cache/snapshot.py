@@ -123,6 +123,14 @@ class Snapshot:
         self.columns.write_sums(row, info)
         self.log.note_pods(row)
 
+    def show_whole(self, row: int, info: NodeInfo) -> None:
+        """Show this entry in a row, with which pods have affinity and which claims are used."""
+        self.node_infos[row] = info
+        self.columns.write_pods(row, info)
+        if info.pvc_ref_counts or self._claims[row]:
+            self._note_claims(row, info)
+        self.log.note_pods(row)
+
     # --- refreshing ---
 
     def refresh(self, cache: Cache) -> None:
@@ -131,6 +139,7 @@ class Snapshot:
         Raises CacheError when the node tree and the cache contradict each other; the snapshot has
         then been rebuilt from both, and the next refresh may succeed.
         """
+        seen = self.generation
         changed, is_list_stale = self._collect_changes(cache)
         tree = cache.node_tree
         if len(self._infos) > tree.node_count:
@@ -141,7 +150,7 @@ class Snapshot:
         else:
             for info in changed:
                 for row in self.rows_of(info.name):
-                    self._write(row, info, cache)
+                    self._write(row, info, cache, seen)
         if len(self.names) != tree.node_count:
             text = (
                 "snapshot state is not consistent, "
@@ -222,9 +231,9 @@ class Snapshot:
             for claim in claims:
                 self.used_pvcs[claim] = self.used_pvcs.get(claim, 0) + 1
 
-    def _write(self, row: int, info: NodeInfo, cache: Cache) -> None:
-        """Copy one entry into its row."""
-        is_other_node = False
+    def _write(self, row: int, info: NodeInfo, cache: Cache, seen: int = -1) -> None:
+        """Copy one entry into its row, which shows what it counted in the generation `seen`."""
+        is_other_node, is_counted = False, info.counted_generation > seen
         self.node_infos[row] = info
         node = info.node
         if node is not None and node is not self.nodes[row]:
@@ -238,13 +247,16 @@ class Snapshot:
             self._image_versions[row] = image_version
             if self._freeze_images(row, info):
                 is_other_node = True
-        self.columns.write_pods(row, info)
-        if info.pvc_ref_counts or self._claims[row]:
-            self._note_claims(row, info)
+        if is_counted:
+            self.columns.write_pods(row, info)
+            if info.pvc_ref_counts or self._claims[row]:
+                self._note_claims(row, info)
         if is_other_node:
             self.log.note_node(row)
-        else:
+        elif is_counted:
             self.log.note_pods(row)
+        else:
+            self.log.note_statuses(row)
 
     def _freeze_images(self, row: int, info: NodeInfo) -> bool:
         """Copy sizes and node counts as of now; return whether they differ from the last copy.

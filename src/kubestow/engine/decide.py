@@ -8,7 +8,7 @@ the cycle until they have answered, as upstream. The result is a `Decision`.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -80,6 +80,8 @@ class Decider:
         self._on_searched = callers(observers, Observer.searched)
         # Set while pods are tried together as a group.
         self.group_cycle: GroupCycle | None = None
+        # Whether every plugin is asked for a pod; an edition has pods whose answers are their own.
+        self.is_asked_for: Callable[[PodInfo], bool] | None = None
 
     @property
     def next_start_index(self) -> int:
@@ -88,6 +90,16 @@ class Decider:
     @next_start_index.setter
     def next_start_index(self, index: int) -> None:
         self._feasible.next_start_index = index
+
+    def start_group(self) -> None:
+        """Decisions on the members of a group follow; call `rest` between them."""
+        if self._timer is not None:
+            self._timer.start_group()
+
+    def rest(self) -> None:
+        """Let the event loop go on if the members of a group have taken long."""
+        if self._timer is not None:
+            self._timer.rest()
 
     def decide(
         self,
@@ -104,10 +116,20 @@ class Decider:
         it had taken.
         """
         if self._timer is not None:
-            self._timer.start(pod, earlier_s, may_be_set_aside=may_be_set_aside)
+            self._timer.start(
+                pod,
+                earlier_s,
+                may_be_set_aside=may_be_set_aside,
+                is_member=self.group_cycle is not None,
+            )
         start_index = self._feasible.next_start_index
         try:
-            if self._records is not None and self._snapshot.names:
+            is_asked_for = self.is_asked_for
+            if (
+                self._records is not None
+                and self._snapshot.names
+                and (is_asked_for is None or not is_asked_for(pod))
+            ):
                 try:
                     evaluation = self._records.evaluation(profile, pod)
                     decision = self._decide(profile, pod, evaluation, meter)
@@ -196,6 +218,9 @@ class Decider:
         """No node fits: ask PostFilter and add its answer to the message (spec 04 §9)."""
         diagnosis = decision.diagnosis
         decision.fit_error_text = diagnosis.message()
+        cycle = decision.state.group_cycle
+        if cycle is not None and not cycle.has_post_filter:
+            return decision.fail_to_fit()
         if not profile.post_filter:
             decision.nomination = CLEAR_NOMINATION
             return decision.fail_to_fit()

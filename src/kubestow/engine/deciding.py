@@ -10,7 +10,7 @@ chooses which pod is tried next, `NoQueue` takes the place of the queue.
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from kubestow.framework.victims import SharedVictims, VictimClient
 from kubestow.framework.waiting import PodInPreBind, WaitingPods
 from kubestow.plugins.registry import REGISTRY
 from kubestow.queue.nominator import Nominator as QueueNominator
+
+if TYPE_CHECKING:
+    from kubestow.usage.view import UsageView
 
 
 class DecidingQueue(Protocol):
@@ -101,6 +104,7 @@ class DecidingHalf(Generic[Q]):
     status_writer: StatusWriter | None = None
     victims: VictimClient | None = None
     metrics: PluginMetrics = NO_PLUGIN_METRICS
+    usage: "UsageView | None" = None
     rng: np.random.Generator | None = None
     extenders: ExtenderChain | None = None
     selector: HostSelector | None = None
@@ -164,8 +168,10 @@ class DecidingHalf(Generic[Q]):
                 status_writer=writer,
                 victims=victims,
                 feature_gates=self.gates,
+                parallelism=self.config.parallelism,
                 metrics=self.metrics,
                 extenders=() if self.extenders is None else self.extenders.extenders,
+                usage=self.usage,
                 rng=self.rng,
             )
             return handle

@@ -152,7 +152,7 @@ class Decision:
     def feasible_row(self, position: int) -> int:
         """The row of one of the nodes found to fit."""
         rows = self.feasible_rows
-        return rows.start + position if isinstance(rows, slice) else int(rows[position])
+        return rows.start + position if isinstance(rows, slice) else rows.item(position)
 
     @property
     def is_scheduled(self) -> bool:

@@ -6,9 +6,12 @@ this one.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kubestow.api.meta import ApiObject
+from kubestow.api.pod_group import PodGroup
 from kubestow.cache.cache import Cache
 from kubestow.cache.groups import Groups
 from kubestow.cache.objects import ClusterObjects
@@ -24,7 +27,7 @@ from kubestow.engine.extenders import extender_chain
 from kubestow.engine.failure import FailureHandler
 from kubestow.engine.groups.collect import Collector
 from kubestow.engine.groups.condition import ConditionWriter
-from kubestow.engine.groups.cycle import GroupScheduler
+from kubestow.engine.groups.cycle import GroupEngine, GroupScheduler
 from kubestow.engine.groups.placements import PlacementTrials
 from kubestow.engine.groups.submit import Submitter
 from kubestow.engine.groups.trial import GroupTrials
@@ -38,6 +41,7 @@ from kubestow.engine.select_host import HostSelector, PreorderSelector
 from kubestow.engine.tasks import BackgroundTasks
 from kubestow.engine.waiting_cycle import WaitingCycles
 from kubestow.framework.attempt_timer import AttemptTimer
+from kubestow.framework.classify import POD_EVENTS
 from kubestow.framework.handle import EventSink
 from kubestow.framework.hints import build_hint_map
 from kubestow.framework.plugin import SharedGatePlugin
@@ -50,6 +54,9 @@ from kubestow.queue import NO_METRICS, Queue, QueueMetrics, SchedulingQueue
 from kubestow.queue.active import SortKeyFunction, key_from_less
 from kubestow.queue.queue import MAX_UNSCHEDULABLE_NS
 
+if TYPE_CHECKING:
+    from kubestow.usage.view import UsageView
+
 
 @dataclass(kw_only=True)
 class SchedulerFactory:
@@ -60,13 +67,20 @@ class SchedulerFactory:
     Extenders bind in a thread, except in virtual time, which would not wait for it. `rng` breaks
     ties where extenders or older versions do so at random; with `leaves_to_chance` plugins, too, do
     at random what upstream's do, instead of the same in every run. `may_bind` is awaited before
-    each binding is written. `tasks` run what is done beside the scheduling loop.
+    each binding is written. `tasks` run what is done beside the scheduling loop. `usage` is
+    what nodes and pods use as measured, which plugins read; a source adds to it.
     """
 
-    # Older versions have their own.
+    # Other versions have their own.
     binder_type = Binder
+    cache_type = Cache
     failures_type = FailureHandler
+    handlers_type = EventHandlers
+    queue_type = SchedulingQueue
     scheduler_type = Scheduler
+    pod_events = POD_EVENTS
+    # Plugins that look at new nodes get every change of taints, too (spec 02 §7.1).
+    adds_taint_events = True
 
     config: SchedulerConfig
     client: ClusterClient
@@ -85,12 +99,13 @@ class SchedulerFactory:
     timer: AttemptTimer | None = None
     tasks: BackgroundTasks | None = None
     extenders_in_thread: bool = True
+    usage: "UsageView | None" = None
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def build(self) -> Scheduler:
         """A scheduler that is not connected to watches yet; raises ConfigError."""
         config, clock = self.config, self.clock
-        cache, groups = self.make_cache(), Groups(self.objects.pod_groups)
+        cache, groups = self.make_cache(), self.make_groups()
         if self.gates.enabled("GenericWorkload"):
             cache.groups = groups
         tasks = BackgroundTasks(clock) if self.tasks is None else self.tasks
@@ -127,6 +142,7 @@ class SchedulerFactory:
             status_writer=writer,
             victims=self.make_victims(),
             metrics=self.metrics,
+            usage=self.usage,
             rng=self.rng if self.leaves_to_chance else None,
             extenders=extenders,
             selector=self.make_selector(),
@@ -134,6 +150,8 @@ class SchedulerFactory:
             observers=self.observers,
         )
         profiles, queue = deciding.profiles, deciding.queue
+        for handle in deciding.handles.values():
+            handle.may_bind = self.may_bind
         failures = self.failures_type(
             queue, self.objects.pods, events, writer, clock, self.observers
         )
@@ -162,13 +180,14 @@ class SchedulerFactory:
             binder=binder,
             placer=Placer(cache, queue, waiting_pods, binder, failures, tasks),
             failures=failures,
-            handlers=EventHandlers(
+            handlers=self.handlers_type(
                 cache,
                 queue,
                 waiting_pods,
                 profiles.keys(),
                 self.metrics,
                 new_pods_wake_others=self.gates.enabled("GangScheduling"),
+                pod_events=self.pod_events,
             ),
             events=events,
             tasks=tasks,
@@ -178,16 +197,17 @@ class SchedulerFactory:
             # In virtual time nothing else may go on during a request over a real network.
             cycles=cycles if self._has_turns(has_extenders=extenders is not None) else None,
             extenders=extenders,
+            group_kinds=self.group_kinds(),
         )
         if cache.groups is not None:
-            scheduler.groups = self._group_scheduler(scheduler, groups)
+            scheduler.groups = self.make_group_scheduler(scheduler, groups)
         return scheduler
 
     def _has_turns(self, *, has_extenders: bool) -> bool:
         """Whether cycles may wait or rest while the loop goes on."""
         return self.extenders_in_thread and (has_extenders or self.timer is not None)
 
-    def _group_scheduler(self, scheduler: Scheduler, groups: Groups) -> GroupScheduler:
+    def make_group_scheduler(self, scheduler: Scheduler, groups: Groups) -> GroupEngine:
         queue, snapshot = scheduler.queue, scheduler.snapshot
         # Older versions had queues of other kinds, and no gate for groups.
         assert isinstance(queue, SchedulingQueue), queue
@@ -226,7 +246,14 @@ class SchedulerFactory:
         )
 
     def make_cache(self) -> Cache:
-        return Cache()
+        return self.cache_type()
+
+    def make_groups(self) -> Groups:
+        return Groups(self.objects.pod_groups)
+
+    def group_kinds(self) -> tuple[type[ApiObject], ...]:
+        """The kinds of objects that have the rules of groups."""
+        return (PodGroup,)
 
     def make_snapshot(self) -> Snapshot:
         return Snapshot()
@@ -247,31 +274,46 @@ class SchedulerFactory:
         self, profiles: Mapping[str, Profile], groups: Groups, *, has_extenders: bool
     ) -> Queue:
         backs_off = self.gates.enabled("GenericWorkload") and not groups.options.waits_for_events
-        return SchedulingQueue(
-            clock=SteadyClock(self.clock),
-            sort_key=sort_key_of(profiles),
-            hint_maps={
-                name: build_hint_map(profile.plugins.values(), has_extenders=has_extenders)
+        return self.queue_type(
+            is_member=(lambda pod: groups.key_of(pod) is not None) if backs_off else None,
+            **self.queue_arguments(profiles, has_extenders=has_extenders),
+        )
+
+    # Any: they are arguments of different types.
+    def queue_arguments(
+        self, profiles: Mapping[str, Profile], *, has_extenders: bool
+    ) -> dict[str, Any]:
+        """What a queue is made with."""
+        return {
+            "clock": SteadyClock(self.clock),
+            "sort_key": sort_key_of(profiles),
+            "hint_maps": {
+                name: build_hint_map(
+                    profile.plugins.values(),
+                    has_extenders=has_extenders,
+                    adds_taint_events=self.adds_taint_events,
+                )
                 for name, profile in profiles.items()
             },
-            pod_lister=self.objects.pods.get,
-            pre_enqueue={
+            "pod_lister": self.objects.pods.get,
+            "pre_enqueue": {
                 name: [(plugin_name(plugin), plugin.pre_enqueue) for plugin in profile.pre_enqueue]
                 for name, profile in profiles.items()
             },
-            initial_backoff_ns=self.config.pod_initial_backoff_seconds * NANOSECONDS,
-            max_backoff_ns=self.config.pod_max_backoff_seconds * NANOSECONDS,
-            max_unschedulable_ns=self.max_unschedulable_ns,
-            pop_from_backoff=self.gates.enabled("SchedulerPopFromBackoffQ"),
-            is_member=(lambda pod: groups.key_of(pod) is not None) if backs_off else None,
-            shared_gates={
+            "initial_backoff_ns": self.config.pod_initial_backoff_seconds * NANOSECONDS,
+            "max_backoff_ns": self.config.pod_max_backoff_seconds * NANOSECONDS,
+            "max_unschedulable_ns": self.max_unschedulable_ns,
+            "pop_from_backoff": self.gates.enabled("SchedulerPopFromBackoffQ"),
+            "shared_gates": {
                 plugin_name(plugin): plugin
                 for profile in profiles.values()
                 for plugin in profile.pre_enqueue
                 if isinstance(plugin, SharedGatePlugin)
             },
-            metrics=self.queue_metrics,
-        )
+            "metrics": self.queue_metrics,
+            "pod_events": self.pod_events,
+            "info_of": self.cache_type.info_of,
+        }
 
 
 def sort_key_of(profiles: Mapping[str, Profile]) -> SortKeyFunction:

@@ -101,6 +101,11 @@ class FailureHandler:
         if known.metadata.uid != pod.metadata.uid:
             self._queue.done(queued_pod.uid)
             return False
+        self._put_back(queued_pod, known)
+        return True
+
+    def _put_back(self, queued_pod: QueuedPod, known: Pod) -> None:
+        """Queue the pod again, in its newest version."""
         # Spec 02 §14: not `update`: what was derived from an older version (a request that was
         # resized since, affinity terms) must not survive the attempt.
         queued_pod.pod_info = queued_pod.pod_info.renewed(known)
@@ -108,8 +113,7 @@ class FailureHandler:
             self._queue.add_unschedulable_if_not_present(queued_pod)
         except QueueError as error:
             # It was added again meanwhile; the failure is still reported.
-            log.error("cannot requeue pod %s: %s", _name(pod), error)
-        return True
+            log.error("cannot requeue pod %s: %s", _name(known), error)
 
     def _report(
         self, pod: Pod, status: Status, nomination: Nomination | None, events: EventSink

@@ -11,20 +11,16 @@ from collections.abc import Collection, Iterable
 from kubestow.api.meta import ApiObject, object_ref
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, is_assigned, is_terminating, priority_of
-from kubestow.api.pod_info import PodInfo
 from kubestow.cache.cache import Cache
 from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.errors import CacheCorruptedError, CacheError
-from kubestow.framework.classify import classify_node_update, classify_pod_update
+from kubestow.framework.classify import POD_EVENTS, PodEvents
 from kubestow.framework.events import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     ASSIGNED_POD_UPDATE,
     NODE_ADD,
     NODE_DELETE,
-    UNSCHEDULABLE_POD_ADD,
-    UNSCHEDULABLE_POD_DELETE,
-    UNSCHEDULABLE_POD_UPDATE,
     Action,
     ClusterEvent,
 )
@@ -44,8 +40,10 @@ class EventHandlers:
         metrics: SchedulerMetrics = NO_SCHEDULER_METRICS,
         *,
         new_pods_wake_others: bool = False,
+        pod_events: PodEvents = POD_EVENTS,
     ) -> None:
         """`new_pods_wake_others`: a pod without a node may complete a gang that waits."""
+        self._events = pod_events
         self._cache = cache
         self._queue = queue
         self._waiting_pods = waiting_pods
@@ -64,8 +62,8 @@ class EventHandlers:
                 self._cache.groups.add(pod)
             self._queue.add(pod)
             if self._new_pods_wake_others:
-                self._queue.move_all(UNSCHEDULABLE_POD_ADD, None, pod)
-            self._metrics.event_handled(UNSCHEDULABLE_POD_ADD, started_s)
+                self._queue.move_all(self._events.added, None, pod)
+            self._metrics.event_handled(self._events.added, started_s)
 
     def pod_updated(self, old: Pod, new: Pod) -> None:
         if old.metadata.uid != new.metadata.uid:
@@ -80,7 +78,7 @@ class EventHandlers:
             if self._is_responsible(old):
                 started_s = self._metrics.now_s()
                 self._queue.delete(old)
-                self._metrics.event_handled(UNSCHEDULABLE_POD_DELETE, started_s)
+                self._metrics.event_handled(self._events.deleted, started_s)
         elif self._is_responsible(old):
             self._queue_update(old, new)
 
@@ -102,7 +100,7 @@ class EventHandlers:
     def _cache_add(self, pod: Pod) -> None:
         started_s = self._metrics.now_s()
         try:
-            self._cache.add_pod(PodInfo(pod))
+            self._cache.add_pod(self._cache.info_of(pod))
         except CacheError as error:
             _report("AddPod", error)
         self._queue.move_all(ASSIGNED_POD_ADD, None, pod)
@@ -111,10 +109,10 @@ class EventHandlers:
     def _cache_update(self, old: Pod, new: Pod) -> None:
         started_s = self._metrics.now_s()
         try:
-            self._cache.update_pod(old, PodInfo(new))
+            self._cache.update_pod(old, self._cache.info_of(new))
         except CacheError as error:
             _report("UpdatePod", error)
-        self._move_for_each(classify_pod_update(old, new), old, new, started_s)
+        self._move_for_each(self._events.of_update(old, new), old, new, started_s)
         self._metrics.event_handled(ASSIGNED_POD_UPDATE, started_s)
 
     def _cache_delete(self, pod: Pod) -> None:
@@ -131,10 +129,10 @@ class EventHandlers:
             return
         started_s = self._metrics.now_s()
         self._apply_queue_update(old, new)
-        for event in classify_pod_update(old, new):
-            if event != UNSCHEDULABLE_POD_UPDATE:
+        for event in self._events.of_update(old, new):
+            if event != self._events.updated:
                 self._metrics.event_handled(event, started_s)
-        self._metrics.event_handled(UNSCHEDULABLE_POD_UPDATE, started_s)
+        self._metrics.event_handled(self._events.updated, started_s)
 
     def _apply_queue_update(self, old: Pod, new: Pod) -> None:
         if self._cache.groups is not None:
@@ -157,7 +155,7 @@ class EventHandlers:
             self._assumed_deleted(pod)
         elif pod.status.nominated_node_name:
             self._nomination_ended(pod)
-        self._metrics.event_handled(UNSCHEDULABLE_POD_DELETE, started_s)
+        self._metrics.event_handled(self._events.deleted, started_s)
 
     def _is_assumed(self, pod: Pod) -> bool:
         try:
@@ -219,7 +217,7 @@ class EventHandlers:
     def node_updated(self, old: Node, new: Node) -> None:
         started_s = self._metrics.now_s()
         self._cache.update_node(old, new)
-        self._move_for_each(classify_node_update(old, new), old, new, started_s)
+        self._move_for_each(self._events.of_node_update(old, new), old, new, started_s)
 
     def node_deleted(self, node: Node) -> None:
         # The queue comes first, as upstream: hints may still see the node.

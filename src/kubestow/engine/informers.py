@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from kubestow.api.meta import ApiObject
+from kubestow.api.node import Node
+from kubestow.api.pod import Pod
 from kubestow.cache.objects import ObjectStore
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
@@ -57,6 +59,17 @@ class Informers:
         """Return once every object of the first lists has reached stores, cache and queue."""
         for informer in self.informers:
             await informer.wait_synced()
+
+    async def wait_following(self) -> None:
+        """Return once pods and nodes are known as they are now.
+
+        A standby has synced long ago, and its watches may be down when it takes the lease over: it
+        would place pods without those that the leader before it has bound. Other kinds are not
+        waited for: rights on one of them may be gone for good, and no node gets too much by that.
+        """
+        for informer in self.informers:
+            if informer.cls in (Pod, Node):
+                await informer.wait_following()
 
     @property
     def has_synced(self) -> bool:

@@ -44,6 +44,16 @@ class SchedulerMetrics(PluginMetrics, Protocol):
         """The members of a group were placed or sent back."""
         ...
 
+    def placements_generated(self, profile_name: str, count: int) -> None:
+        """The placements of a group are known; since v1.37."""
+        ...
+
+    def placement_evaluated(
+        self, profile_name: str, started_s: float, *, is_feasible: bool
+    ) -> None:
+        """The members of a group were tried on one of them; since v1.37."""
+        ...
+
     def event_handled(self, event: ClusterEvent, started_s: float) -> None:
         """Cache and queue are up to date with an event that came at `started_s`."""
         ...
@@ -84,6 +94,12 @@ class NoSchedulerMetrics(NoPluginMetrics):
     def group_decided(self, started_s: float) -> None: ...
 
     def group_ended(self, result: str, profile_name: str, started_s: float) -> None: ...
+
+    def placements_generated(self, profile_name: str, count: int) -> None: ...
+
+    def placement_evaluated(
+        self, profile_name: str, started_s: float, *, is_feasible: bool
+    ) -> None: ...
 
     def event_handled(self, event: ClusterEvent, started_s: float) -> None: ...
 

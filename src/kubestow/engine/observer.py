@@ -7,10 +7,10 @@
 A scheduler has a list of observers. What none of them defines costs nothing.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from kubestow.api.group import GroupKey
+from kubestow.api.group import GroupKey, TreeNode
 from kubestow.engine.decision import Decision, Nomination
 from kubestow.engine.groups.outcome import GroupOutcome
 from kubestow.framework.group_cycle import Assignments, GroupPlacement
@@ -66,14 +66,33 @@ class Observer(Protocol):
         """The members of a group that wait were taken out of the queue."""
 
     def placements_generated(
-        self, placements: Sequence[GroupPlacement] | Status, node_names: Sequence[str]
+        self,
+        placements: Sequence[GroupPlacement] | Status,
+        node_names: Sequence[str],
+        part: TreeNode | None = None,
     ) -> None:
-        """The placements that are tried, or why there is none; rows are those of `node_names`."""
+        """The placements that are tried, or why there is none; rows are those of `node_names`.
+
+        `part` is the part of a tree of groups that they are for.
+        """
 
     def group_tried(self, outcome: GroupOutcome, placement: GroupPlacement | None) -> None:
         """All members were tried, on the placement if there is one."""
 
-    def placements_scored(self, candidates: Sequence[Assignments], totals: PlacementTotals) -> None:
+    def placement_asked(
+        self, node: TreeNode, scheduled_count: int, remaining_count: int, answer: Status | None
+    ) -> None:
+        """Whether a group can be placed, before its first member is tried and after each."""
+
+    def group_post_filtered(self, status: Status, nominations: Mapping[str, str]) -> None:
+        """PodGroupPostFilter was asked for a group that cannot be placed; nodes are by UID."""
+
+    def placements_scored(
+        self,
+        candidates: Sequence[Assignments],
+        totals: PlacementTotals,
+        part: TreeNode | None = None,
+    ) -> None:
         """Several placements are possible; the best is chosen."""
 
 

@@ -1,5 +1,7 @@
 """The event sink of plugins and engine: events reported by a profile."""
 
+from collections.abc import Callable
+
 from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod
 from kubestow.cluster.events import EventRecorder
@@ -9,6 +11,8 @@ class ProfileEvents:
     def __init__(self, recorder: EventRecorder, profile_name: str) -> None:
         self._recorder = recorder
         self._profile_name = profile_name
+        # Called with the pod, the type, the reason and the note of each event, if it is set.
+        self.on_recorded: Callable[[Pod, str, str, str], None] | None = None
 
     def record(
         self,
@@ -29,3 +33,5 @@ class ProfileEvents:
             note=note,
             related=related,
         )
+        if self.on_recorded is not None:
+            self.on_recorded(regarding, type, reason, note)

@@ -6,7 +6,8 @@
 
 An attempt, of a pod or of a group, decides and concludes. Its scheduling cycle (`decide`) is a
 plain function that never waits; binding runs beside it. A cycle that calls extenders waits for them
-while the loop goes on, and one that takes long rests (`waiting_cycle`): `_schedule` chooses.
+while the loop goes on, and one of a group, or one that takes long, rests (`waiting_cycle`):
+`_schedule` chooses.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod, is_terminating
 from kubestow.cache.cache import Cache
 from kubestow.cache.objects import ClusterObjects
@@ -24,7 +26,7 @@ from kubestow.engine.decide import Decider
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision
 from kubestow.engine.extenders import ExtenderChain
 from kubestow.engine.failure import FailureHandler
-from kubestow.engine.groups.cycle import GroupAttempt, GroupScheduler
+from kubestow.engine.groups.cycle import GroupEngine, GroupEngineAttempt
 from kubestow.engine.handlers import EventHandlers
 from kubestow.engine.metrics import SchedulerMetrics
 from kubestow.engine.observer import DecisionListener, Observer, callers
@@ -76,7 +78,9 @@ class Scheduler:
     observers: Sequence[Observer] = ()
     cycles: WaitingCycles | None = None  # None: extenders and long cycles block the loop
     extenders: ExtenderChain | None = None
-    groups: GroupScheduler | None = None  # None: members of groups are pods like others
+    groups: GroupEngine | None = None  # None: members of groups are pods like others
+    # The kinds of objects that have the rules of groups.
+    group_kinds: tuple[type[ApiObject], ...] = ()
     # How long scheduling pauses after a group that could not be placed; simulations need some.
     group_pause_s: float = 0.0
 
@@ -115,12 +119,13 @@ class Scheduler:
             await cycles.are_idle.wait()
 
     def _may_wait(self, queued_pod: QueuedPod) -> bool:
-        extenders = self.extenders
-        return (
-            self.cycles is not None
-            and extenders is not None
-            and extenders.is_interested(queued_pod.pod)
-        )
+        """Whether the cycle is made in turns with the loop from its begin."""
+        if self.cycles is None:
+            return False
+        groups, extenders = self.groups, self.extenders
+        if groups is not None and groups.is_member(queued_pod):
+            return True
+        return extenders is not None and extenders.is_interested(queued_pod.pod)
 
     async def _schedule(
         self, queued_pod: QueuedPod, earlier_s: float = 0.0, *, in_turns: bool = False
@@ -282,4 +287,4 @@ class PodAttempt:
             scheduler.placer.place(self._profile, queued_pod, decision)
 
 
-Attempt = PodAttempt | GroupAttempt
+Attempt = PodAttempt | GroupEngineAttempt

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntArray, Rows, row_numbers
+from kubestow.arrays import IntArray, Rows, row_numbers, smallest
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.decision import Decision
 from kubestow.engine.evaluation import Evaluation
@@ -159,7 +159,7 @@ class FeasibleSearch:
     ) -> tuple[Status | None, int]:
         """The status and position of the first filter error in the stretch, if before `end`."""
         position = end
-        if np.minimum.reduce(codes, initial=0) < 0:
+        if smallest(codes) < 0:
             failed = np.flatnonzero((codes[:end] < 0) & (failed_by[:end] >= 0))
             position = int(failed[0]) if len(failed) else end
         for place, status in explicit.items():

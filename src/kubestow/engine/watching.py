@@ -6,15 +6,15 @@ moves pods in the queue if a plugin registered for it (spec 03 §11.2).
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from kubestow.api.device import DeviceClass, ResourceClaim, ResourceSlice
+from kubestow.api.device import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
-from kubestow.api.pod_group import PodGroup
+from kubestow.api.pod_group import CompositePodGroup, PodGroup, PodGroupV1Beta1
 from kubestow.api.storage import (
     CSIDriver,
     CSINode,
@@ -25,7 +25,7 @@ from kubestow.api.storage import (
     VolumeAttachment,
 )
 from kubestow.api.workload import PriorityClass
-from kubestow.cache.objects import ObjectStore
+from kubestow.cache.objects import GROUP_KINDS, ObjectStore
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.informer import POD_FIELD_SELECTOR, SUCCEEDED_SELECTOR, Handler, Informer
@@ -34,6 +34,9 @@ from kubestow.engine.informers import Informers
 from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.events import Resource
 from kubestow.index.devices import KnownDevices
+
+if TYPE_CHECKING:  # loaded only where rules are read
+    from kubestow.index.devices.taint_rules import TaintRules
 
 T = TypeVar("T", bound=ApiObject)
 
@@ -49,6 +52,8 @@ _RESOURCES: Final[Mapping[type[ApiObject], str]] = {
     ResourceSlice: Resource.RESOURCE_SLICE,
     ResourceClaim: Resource.RESOURCE_CLAIM,
     PodGroup: Resource.POD_GROUP,
+    PodGroupV1Beta1: Resource.POD_GROUP,
+    CompositePodGroup: Resource.COMPOSITE_POD_GROUP,
 }
 # The API server resolves priorities, and the usual role of a scheduler may not list classes.
 _UNWATCHED: Final = (PriorityClass,)
@@ -79,7 +84,7 @@ class ClusterWatcher(Informers):
         self._scheduler = scheduler
         self._objects = scheduler.objects
         for cls in scheduler.objects.types():
-            if cls in _UNWATCHED or (cls is PodGroup and not _reads_groups(scheduler)):
+            if not _is_watched(cls, scheduler):
                 continue
             selector = POD_FIELD_SELECTOR if cls is Pod else ""
             informer = self.add(cls, scheduler.objects.store(cls), selector)
@@ -116,8 +121,26 @@ class ClusterWatcher(Informers):
             # Spec 03 §11.7: this store has the scheduler's own writes before the informer does, and
             # reports each change once.
             known.claims.subscribe(partial(handlers.object_changed, Resource.RESOURCE_CLAIM))
+        elif informer.cls is DeviceTaintRule:
+            informer.add_handler(self._taint_notifier())
         elif informer.cls in _RESOURCES:
             informer.add_handler(self._notifier(_RESOURCES[informer.cls]))
+
+    def _taint_notifier(self) -> Handler[DeviceTaintRule]:
+        """Plugins see the taints of rules in the slices, so the event is that of the slices."""
+        rules = _taint_rules(self._scheduler)
+        assert rules is not None
+        slices = self._objects.resource_slices
+
+        def changed(old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
+            for published in rules.changed_slices(old, new):
+                each = slices.get(published.name)
+                self._scheduler.handlers.object_changed(Resource.RESOURCE_SLICE, each, each)
+
+        def gone(old: DeviceTaintRule, _: bool) -> None:
+            changed(old, None)
+
+        return Handler(partial(changed, None), changed, gone)
 
     def _notifier(self, resource: str) -> Handler[Any]:
         changed = self._scheduler.handlers.object_changed
@@ -142,6 +165,19 @@ def _finished_handler(handlers: EventHandlers) -> Handler[Pod]:
         handlers.finished_pod_deleted(pod)
 
     return Handler(handlers.pod_finished, updated, gone)
+
+
+def _is_watched(cls: type[ApiObject], scheduler: Scheduler) -> bool:
+    if cls in GROUP_KINDS:
+        return cls in scheduler.group_kinds and _reads_groups(scheduler)
+    if cls is DeviceTaintRule:
+        return _taint_rules(scheduler) is not None
+    return cls not in _UNWATCHED
+
+
+def _taint_rules(scheduler: Scheduler) -> "TaintRules | None":
+    known = KnownDevices.existing(scheduler.objects)
+    return None if known is None else known.taint_rules
 
 
 def _reads_groups(scheduler: Scheduler) -> bool:

@@ -15,6 +15,9 @@ Work that is not kept, because it depends on all pods of the cluster, would begi
 says where it can rest (`pause`): the attempt is then made again in turns with the event loop, which
 goes on at every rest; other pods wait for its end.
 
+Members of a group are tried one after the other, and what they are given is undone if not all fit:
+such an attempt is always made in turns with the loop, and rests between its members, too (`rest`).
+
 One timer serves all attempts of a scheduler, since there is one at a time. An attempt that has
 begun to change something (evictions, Reserve, Permit) is not interrupted any more.
 """
@@ -87,13 +90,25 @@ class AttemptTimer:
         self._deadline_s = float("inf")
         self._slowest = ("", "", 0.0)  # plugin, extension point, seconds
 
-    def start(self, pod: PodInfo, earlier_s: float = 0.0, *, may_be_set_aside: bool = True) -> None:
+    def start_group(self) -> None:
+        """Attempts for the members of a group follow: they rest as one."""
+        self._rest_s = self._now_s() + self._slice_s
+
+    def start(
+        self,
+        pod: PodInfo,
+        earlier_s: float = 0.0,
+        *,
+        may_be_set_aside: bool = True,
+        is_member: bool = False,
+    ) -> None:
         """An attempt begins; one that was set aside has taken some time before."""
         self._pod = pod
         self.may_wait = may_be_set_aside
         self._earlier_s = earlier_s
         self._started_s = self._last_s = self._now_s()
-        self._rest_s = self._started_s + self._slice_s
+        if not is_member:
+            self._rest_s = self._started_s + self._slice_s
         self._work_s = None
         if self._budget_s:
             self._deadline_s = self._started_s + self._budget_s - earlier_s
@@ -144,11 +159,22 @@ class AttemptTimer:
         if now_s <= self._rest_s or turns is None:
             return
         if turns.is_here:
-            turns.give_way()
-            self._leave_out(now_s)
-            self._rest_s = self._last_s + self._slice_s
+            self._give_way(turns, now_s)
         elif self.may_wait:
             raise SetAsideError(self._taken_s(now_s), in_turns=True)
+
+    def rest(self) -> None:
+        """Called between the members of a group. Lets the loop go on if they have taken long."""
+        turns = self.turns
+        if turns is not None and turns.is_here:
+            now_s = self._now_s()
+            if now_s > self._rest_s:
+                self._give_way(turns, now_s)
+
+    def _give_way(self, turns: Turns, now_s: float) -> None:
+        turns.give_way()
+        self._leave_out(now_s)
+        self._rest_s = self._last_s + self._slice_s
 
     def wait_for(self, awaited: "Future[Any]") -> NoReturn:
         """Set the attempt aside until the work has ended."""

@@ -12,26 +12,66 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod, is_assigned
 from kubestow.api.requests import is_scaled_down
 from kubestow.framework.events import (
-    ASSIGNED_POD_UPDATE,
+    UNSCHEDULABLE_POD_ADD,
+    UNSCHEDULABLE_POD_DELETE,
     UNSCHEDULABLE_POD_UPDATE,
     Action,
     ClusterEvent,
     Resource,
 )
 
+PodCheck = tuple[Callable[[Pod, Pod], bool], Action]
 
-def classify_pod_update(old: Pod, new: Pod) -> Sequence[ClusterEvent]:
-    """The events of a pod update, in the order of the specification; always at least one.
 
-    An update that is none of the special kinds is one general Update.
+class PodEvents:
+    """How the events of pods are named, and which of them an update is.
+
+    `added`, `updated` and `deleted` are of a pod without a node. A later version has other names
+    and kinds.
     """
-    assigned = is_assigned(new)
-    events = [
-        (on_assigned if assigned else on_unschedulable)
-        for happened, on_assigned, on_unschedulable in _POD_CHECKS
-        if happened(old, new)
-    ]
-    return events or (_ASSIGNED_UPDATED if assigned else _UNSCHEDULABLE_UPDATED)
+
+    added = UNSCHEDULABLE_POD_ADD
+    updated = UNSCHEDULABLE_POD_UPDATE
+    deleted = UNSCHEDULABLE_POD_DELETE
+    # A pod that was in no queue comes there by an update.
+    added_by_update = UNSCHEDULABLE_POD_UPDATE
+    # The resource of a waiting pod's own update.
+    own = Resource.UNSCHEDULABLE_POD
+    # Kinds of updates, in the order of the specification.
+    checks: Sequence[PodCheck]
+
+    def __init__(self) -> None:
+        self._assigned = self._events_on(Resource.ASSIGNED_POD)
+        self._other = self._events_on(self.updated.resource)
+        self._own = self._events_on(self.own)
+
+    def of_update(self, old: Pod, new: Pod) -> Sequence[ClusterEvent]:
+        """The events of a pod update as other pods see it; always at least one.
+
+        An update that is none of the special kinds is one general Update.
+        """
+        return self._happened(old, new, self._other)
+
+    def of_own_update(self, old: Pod, new: Pod) -> Sequence[ClusterEvent]:
+        """The events of an update of the waiting pod that they are matched with."""
+        return self._happened(old, new, self._own)
+
+    def of_node_update(self, old: Node, new: Node) -> Sequence[ClusterEvent]:
+        return classify_node_update(old, new)
+
+    def _happened(
+        self, old: Pod, new: Pod, unassigned: "Sequence[ClusterEvent]"
+    ) -> Sequence[ClusterEvent]:
+        events = self._assigned if is_assigned(new) else unassigned
+        found = [
+            events[index] for index, (happened, _) in enumerate(self.checks) if happened(old, new)
+        ]
+        return found or events[-1:]
+
+    def _events_on(self, resource: str) -> Sequence[ClusterEvent]:
+        """An event for each check, and the general one."""
+        actions = (*(action for _, action in self.checks), Action.UPDATE)
+        return tuple(ClusterEvent(resource, action) for action in actions)
 
 
 def classify_node_update(
@@ -60,20 +100,20 @@ def classify_node_update(
     return events
 
 
-def _labels_differ(old: Pod, new: Pod) -> bool:
+def labels_differ(old: Pod, new: Pod) -> bool:
     return old.metadata.labels != new.metadata.labels
 
 
-def _gates_eliminated(old: Pod, new: Pod) -> bool:
+def gates_eliminated(old: Pod, new: Pod) -> bool:
     return bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates
 
 
-def _toleration_count_differs(old: Pod, new: Pod) -> bool:
+def toleration_count_differs(old: Pod, new: Pod) -> bool:
     # Only the number counts: tolerations can be added to a pod, but never changed.
     return len(old.spec.tolerations) != len(new.spec.tolerations)
 
 
-def _generated_claims_differ(old: Pod, new: Pod) -> bool:
+def generated_claims_differ(old: Pod, new: Pod) -> bool:
     return (
         old.status.resource_claim_statuses != new.status.resource_claim_statuses
         or old.status.extended_resource_claim_status != new.status.extended_resource_claim_status
@@ -85,23 +125,14 @@ def _condition_statuses(conditions: tuple[Condition, ...]) -> dict[str, str]:
     return {condition.type: condition.status for condition in conditions}
 
 
-def _on_both(action: Action) -> tuple[ClusterEvent, ClusterEvent]:
-    return (
-        ClusterEvent(Resource.ASSIGNED_POD, action),
-        ClusterEvent(Resource.UNSCHEDULABLE_POD, action),
-    )
-
-
-_PodCheck = tuple[Callable[[Pod, Pod], bool], ClusterEvent, ClusterEvent]
-_POD_CHECKS: Final[tuple[_PodCheck, ...]] = (
-    (_labels_differ, *_on_both(Action.UPDATE_POD_LABEL)),
-    (is_scaled_down, *_on_both(Action.UPDATE_POD_SCALE_DOWN)),
-    (_gates_eliminated, *_on_both(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)),
-    (_toleration_count_differs, *_on_both(Action.UPDATE_POD_TOLERATION)),
-    (_generated_claims_differ, *_on_both(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)),
+PodEvents.checks = (
+    (labels_differ, Action.UPDATE_POD_LABEL),
+    (is_scaled_down, Action.UPDATE_POD_SCALE_DOWN),
+    (gates_eliminated, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED),
+    (toleration_count_differs, Action.UPDATE_POD_TOLERATION),
+    (generated_claims_differ, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM),
 )
-_ASSIGNED_UPDATED: Final = (ASSIGNED_POD_UPDATE,)
-_UNSCHEDULABLE_UPDATED: Final = (UNSCHEDULABLE_POD_UPDATE,)
+POD_EVENTS: Final = PodEvents()
 
 _NODE_ALLOCATABLE: Final = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_ALLOCATABLE)
 _NODE_LABEL: Final = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)

@@ -12,7 +12,10 @@ from kubestow.api.pod import Pod
 
 
 class Action(IntFlag):
-    """How a resource changed. The numbers matter: matching compares masks as integers (§6.1)."""
+    """How a resource changed. The numbers matter: matching compares masks as integers (§6.1).
+
+    They are those of v1.37 (spec 12 §3.1); v1.36 emits two kinds less, which changes no comparison.
+    """
 
     NONE = 0
     ADD = 1
@@ -23,21 +26,26 @@ class Action(IntFlag):
     UPDATE_NODE_CONDITION = 32
     UPDATE_NODE_ANNOTATION = 64
     UPDATE_NODE_DECLARED_FEATURE = 128
-    UPDATE_POD_LABEL = 256
-    UPDATE_POD_SCALE_DOWN = 512
-    UPDATE_POD_TOLERATION = 1024
-    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 2048
-    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 4096
-    UPDATE = 8188
-    ALL = 8191
+    UPDATE_NODE_PREEMPTION_POLICY = 256  # v1.37
+    UPDATE_POD_LABEL = 512
+    UPDATE_POD_SCALE_DOWN = 1024
+    UPDATE_POD_SCALE_UP = 2048  # v1.37
+    UPDATE_POD_TOLERATION = 4096
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 8192
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 16384
+    UPDATE = 32764
+    ALL = 32767
 
 
 class Resource:
     """Resource names in events; any other name is a custom `plural.version.group`."""
 
     POD: Final = "Pod"
-    ASSIGNED_POD: Final = "AssignedPod"  # only ever emitted, never registered
-    UNSCHEDULABLE_POD: Final = "UnschedulablePod"  # likewise
+    ASSIGNED_POD: Final = "AssignedPod"  # up to v1.36 only ever emitted, never registered
+    UNSCHEDULABLE_POD: Final = "UnschedulablePod"  # likewise; v1.36 and older
+    # v1.37: another pod without a node, and the pod itself that waits (spec 12 §3.1).
+    UNSCHEDULED_POD: Final = "UnscheduledPod"
+    TARGET_POD: Final = "TargetPod"
     NODE: Final = "Node"
     PERSISTENT_VOLUME: Final = "PersistentVolume"
     PERSISTENT_VOLUME_CLAIM: Final = "PersistentVolumeClaim"
@@ -50,6 +58,7 @@ class Resource:
     RESOURCE_SLICE: Final = "resource.k8s.io/ResourceSlice"
     DEVICE_CLASS: Final = "resource.k8s.io/DeviceClass"
     POD_GROUP: Final = "scheduling.k8s.io/PodGroup"
+    COMPOSITE_POD_GROUP: Final = "scheduling.k8s.io/CompositePodGroup"
     WILDCARD: Final = "*"
 
 
@@ -62,15 +71,24 @@ _ACTION_NAMES: Final = {
     Action.UPDATE_NODE_CONDITION: "UpdateNodeCondition",
     Action.UPDATE_NODE_ANNOTATION: "UpdateNodeAnnotation",
     Action.UPDATE_NODE_DECLARED_FEATURE: "UpdateNodeDeclaredFeature",
+    Action.UPDATE_NODE_PREEMPTION_POLICY: "UpdateNodePreemptionPolicy",
     Action.UPDATE_POD_LABEL: "UpdatePodLabel",
     Action.UPDATE_POD_SCALE_DOWN: "UpdatePodScaleDown",
+    Action.UPDATE_POD_SCALE_UP: "UpdatePodScaleUp",
     Action.UPDATE_POD_TOLERATION: "UpdatePodToleration",
     Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: "UpdatePodSchedulingGatesEliminated",
     Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "UpdatePodGeneratedResourceClaim",
     Action.UPDATE: "Update",
     Action.ALL: "All",
 }
-_POD_RESOURCES: Final = frozenset((Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD))
+_POD_RESOURCES: Final = frozenset(
+    (
+        Resource.ASSIGNED_POD,
+        Resource.UNSCHEDULABLE_POD,
+        Resource.UNSCHEDULED_POD,
+        Resource.TARGET_POD,
+    )
+)
 
 
 class ClusterEvent(NamedTuple):
@@ -90,7 +108,7 @@ class ClusterEvent(NamedTuple):
     def matches(self, incoming: "ClusterEvent") -> bool:
         """Whether this registration includes that event (§6.1).
 
-        The masks are also compared as integers, so that a general Update (8188) matches only
+        The masks are also compared as integers, so that a general Update matches only
         registrations for every kind of update.
         """
         if self.is_wildcard:

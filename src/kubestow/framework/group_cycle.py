@@ -11,7 +11,7 @@ member is really placed, that is None.
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from kubestow.api.group import GroupKey
 from kubestow.api.pod import Pod
@@ -44,7 +44,10 @@ class GroupCycle:
 
     `placement` None means all nodes. `runs_post_filter` is off in simulations of a preemption.
     `is_surplus`: by choice, the members tried from now on must not hold up the others.
+    `has_post_filter`: members are given to PostFilter one by one, if it runs at all.
     """
+
+    has_post_filter: ClassVar[bool] = True
 
     __slots__ = (
         "by_key",

@@ -1,8 +1,8 @@
 """What a plugin may use: the objects of the cluster, the clock, the client (spec 04 §2.7)."""
 
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from kubestow.framework.metrics import NO_PLUGIN_METRICS, PluginMetrics
 from kubestow.framework.profile import Profile
 from kubestow.framework.victims import SharedVictims, VictimClient
 from kubestow.framework.waiting import PodInPreBind, WaitingPods
+
+if TYPE_CHECKING:  # Loaded by what measures, and by the plugin that reads it.
+    from kubestow.usage.view import UsageView
 
 
 class Nominator(Protocol):
@@ -91,6 +94,12 @@ class Handle:
     feature_gates: FeatureGates = DEFAULT_GATES
     extenders: Sequence[PreemptExtender] = ()
     metrics: PluginMetrics = NO_PLUGIN_METRICS
+    # How many requests of one eviction are made at a time, as `parallelism` of the configuration.
+    parallelism: int = 16
+    # What nodes and pods use, as measured; None without a source.
+    usage: "UsageView | None" = None
+    # Awaited before a binding that failed is written again; None: it may always be.
+    may_bind: Callable[[], Awaitable[None]] | None = None
     # For what upstream leaves to chance; None takes the first of several.
     rng: np.random.Generator | None = None
 

@@ -57,18 +57,27 @@ class HintRegistration(NamedTuple):
 HintMap = Sequence[HintRegistration]
 
 
-def build_hint_map(plugins: Iterable[Plugin], *, has_extenders: bool = False) -> HintMap:
+def build_hint_map(
+    plugins: Iterable[Plugin], *, has_extenders: bool = False, adds_taint_events: bool = True
+) -> HintMap:
     """The registrations of one profile, in the order of its plugins.
 
+    `adds_taint_events`: those for new nodes include changes of taints (§7.1; not since v1.37).
     A plugin whose `events` raises or returns anything else aborts the start-up: ConfigError.
     """
     # Extenders come first. They cannot register events, so they get the default ones.
-    hint_map = _registered(EXTENDER, _DEFAULT_EVENTS) if has_extenders else []
+    registered: list[tuple[str, Registrations]] = []
+    if has_extenders:
+        registered.append((EXTENDER, _DEFAULT_EVENTS))
     for plugin in plugins:
         if can_reject(plugin):
             events = _events_of(plugin) if isinstance(plugin, EventPlugin) else _DEFAULT_EVENTS
-            hint_map += _registered(plugin.name, events)
-    return tuple(hint_map)
+            registered.append((plugin.name, events))
+    return tuple(
+        HintRegistration(event, name, hint)
+        for name, events in registered
+        for event, hint in (*events, *(_automatic_taint_entry(events) if adds_taint_events else ()))
+    )
 
 
 def _events_of(plugin: EventPlugin) -> Registrations:
@@ -87,13 +96,6 @@ def _events_of(plugin: EventPlugin) -> Registrations:
 
 def can_reject(plugin: Plugin) -> bool:
     return any(hasattr(plugin, point) for point in _REJECTING_POINTS)
-
-
-def _registered(plugin: str, events: Registrations) -> list[HintRegistration]:
-    return [
-        HintRegistration(event, plugin, hint)
-        for event, hint in (*events, *_automatic_taint_entry(events))
-    ]
 
 
 def _automatic_taint_entry(events: Registrations) -> Sequence[EventRegistration]:

@@ -4,7 +4,7 @@ Such a plugin is asked only about nodes that no earlier filter rejected. A rule 
 node takes them as a third argument: `filter_node(self, pod, node, pods)`. A plugin is asked in
 every cycle, unless it allows its answers to be reused for pods of the same shape:
 
-    reuse = Reuse(filter=Reads.NODE, per_node=True)
+    reuse = Reuse(filter=Reads.NODE)
 
 `docs/guides/write-a-plugin.md` begins with one.
 """
@@ -26,7 +26,7 @@ from kubestow.framework.answers import is_int64, shown
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.metrics import FILTER, SCORE
 from kubestow.framework.plugin import StatusCodes
-from kubestow.framework.reuse import Reuse
+from kubestow.framework.reuse import NO_REUSE, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 
@@ -44,7 +44,8 @@ class NodePlugin:
 
     name: ClassVar[str] = ""
     args_type: ClassVar[type[PluginArgs] | None] = None
-    reuse: ClassVar[Reuse] = Reuse(per_node=True)
+    reuse: ClassVar[Reuse] = NO_REUSE
+    per_node: ClassVar[bool] = True
     _filter_takes_pods: ClassVar[bool] = False
     _score_takes_pods: ClassVar[bool] = False
 

@@ -13,10 +13,10 @@ A rule that is easier to write for one node is written as a `NodePlugin`. Where 
 other exception is treated alike, so that a faulty plugin fails one attempt only.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, runtime_checkable
 
-from kubestow.api.group import Group
+from kubestow.api.group import Group, TreeNode
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray, NarrowArray
@@ -117,6 +117,9 @@ class PreFilterExtensions(Protocol):
 
 @runtime_checkable
 class FilterPlugin(Protocol):
+    """If it has an attribute `per_node` that is true, its work is done node by node: nodes that an
+    earlier filter rejected are left out."""
+
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> NarrowArray | None: ...
 
     def filter_status(self, state: CycleState, code: int) -> Status: ...
@@ -244,6 +247,62 @@ class GroupTrial(NamedTuple):
 class GroupPostFilterPlugin(Protocol):
     def group_post_filter(self, group_trial: GroupTrial) -> Status:
         """Try to make the group schedulable."""
+        ...
+
+
+class TriedMember(NamedTuple):
+    """A member of a group for which a node was searched; the diagnosis is None if one was found."""
+
+    state: CycleState
+    pod: PodInfo
+    diagnosis: "Diagnosis | None"
+
+
+class PlacedMember(NamedTuple):
+    pod: PodInfo
+    node_name: str
+
+
+class UnplacedGroup(NamedTuple):
+    """A group, or a tree of groups, that does not fit, for PodGroupPostFilter (spec 12 §15.5).
+
+    node       the root; `group` has its rules if it is a group of pods
+    pods       its members that wait
+    tried      those for which a node was searched
+    trial      changes the snapshot
+    place      places the group on the snapshot as it is then, once, and undoes that: the members
+               that were placed, or why it does not fit
+    passes     whether placed members still fit on their nodes, beside what the snapshot has then
+    """
+
+    node: TreeNode
+    pods: Sequence[PodInfo]
+    tried: Sequence[TriedMember]
+    trial: SnapshotTrial
+    place: Callable[[], Sequence[PlacedMember] | Status]
+    passes: Callable[[Sequence[PlacedMember]], bool]
+
+
+# Where members are nominated to, by UID, as long as an answer says so.
+GroupNominations = Mapping[str, str]
+
+
+@runtime_checkable
+class PodGroupPostFilterPlugin(Protocol):
+    def pod_group_post_filter(self, group: UnplacedGroup) -> tuple[GroupNominations | None, Status]:
+        """Try to make the group schedulable."""
+        ...
+
+
+@runtime_checkable
+class PlacementFeasiblePlugin(Protocol):
+    def placement_feasible(
+        self, cycle: GroupCycle, scheduled_count: int, remaining_count: int
+    ) -> Status | None:
+        """Whether the group can be placed: Success, Wait if it still may be, or Unschedulable.
+
+        Counted are members, or the parts of a group of groups; those remaining were not tried.
+        """
         ...
 
 

@@ -6,7 +6,6 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
-from kubestow.arrays import IntArray
 from kubestow.cache.node_info import NodeInfo
 from kubestow.config.profile import PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.errors import ConfigError
@@ -19,9 +18,11 @@ from kubestow.framework.plugin import (
     NormalizePlacementsPlugin,
     NormalizePlugin,
     PermitPlugin,
+    PlacementFeasiblePlugin,
     PlacementGeneratePlugin,
     PlacementScorePlugin,
     Plugin,
+    PodGroupPostFilterPlugin,
     PostBindPlugin,
     PostFilterPlugin,
     PreBindPlugin,
@@ -35,7 +36,6 @@ from kubestow.framework.plugin import (
     ScorePlugin,
 )
 from kubestow.framework.reuse import Reuse, reuse_of
-from kubestow.index.nodes import Nodes
 
 P = TypeVar("P")
 
@@ -58,6 +58,7 @@ _POINTS: Final[Sequence[tuple[str, str, type]]] = (
     ("queue_sort", "QueueSortPlugin", QueueSortPlugin),
     ("placement_generate", "PlacementGeneratePlugin", PlacementGeneratePlugin),
     ("placement_score", "PlacementScorePlugin", PlacementScorePlugin),
+    ("pod_group_post_filter", "PodGroupPostFilterPlugin", PodGroupPostFilterPlugin),
 )
 
 
@@ -68,25 +69,11 @@ RowFunction = Callable[[NodeInfo], int]
 class RowForm(NamedTuple):
     """A second form of a plugin's rule, for one node as plain numbers; equal in every answer.
 
-    `filter` and `score` get the plugin and the state of the attempt; the other two get the plugin.
+    Both get the plugin and the state of the attempt.
     """
 
     filter: Callable[[Any, CycleState], RowFunction] | None = None
     score: Callable[[Any, CycleState], RowFunction] | None = None
-    filter_many: "Callable[[Any], ManyForm] | None" = None
-    score_many: "Callable[[Any], ManyForm] | None" = None
-
-
-class ManyForm(NamedTuple):
-    """A third form of a rule, for several pods at once; equal in every answer.
-
-    numbers   what the rule reads of one pod, given the state of its attempt: the same number of
-              numbers for each pod; None if it reads more
-    answers   int64[pod, node]: codes or scores for int64[number, pod, 1]; None if all nodes pass
-    """
-
-    numbers: Callable[[CycleState], tuple[int, ...] | None]
-    answers: Callable[[IntArray, Nodes], IntArray | None]
 
 
 # By the plugin's class: a plugin of a user may have the same name.
@@ -100,7 +87,7 @@ class FilterStep(NamedTuple):
     plugin: FilterPlugin
     reuse: Reuse
     row_form: Callable[[CycleState], RowFunction] | None = None
-    many_form: ManyForm | None = None
+    per_node: bool = False
 
 
 class ScoreStep(NamedTuple):
@@ -110,7 +97,6 @@ class ScoreStep(NamedTuple):
     weight: int
     reuse: Reuse
     row_form: Callable[[CycleState], RowFunction] | None = None
-    many_form: ManyForm | None = None
 
 
 class PlacementScoreStep(NamedTuple):
@@ -204,8 +190,8 @@ class Profile:
                 plugin_name(plugin),
                 plugin,
                 reuse_of(plugin),
-                _bound(row_forms.get(type(plugin), _NO_ROW_FORM).filter, plugin),
-                _made(row_forms.get(type(plugin), _NO_ROW_FORM).filter_many, plugin),
+                _bound(row_forms.get(_rule_of(plugin), _NO_ROW_FORM).filter, plugin),
+                getattr(plugin, "per_node", False),
             )
             for index, plugin in enumerate(self.filter)
         ]
@@ -218,8 +204,7 @@ class Profile:
                 plugin if isinstance(plugin, NormalizePlugin) else None,
                 self.weights[plugin_name(plugin)],
                 reuse_of(plugin),
-                _bound(row_forms.get(type(plugin), _NO_ROW_FORM).score, plugin),
-                _made(row_forms.get(type(plugin), _NO_ROW_FORM).score_many, plugin),
+                _bound(row_forms.get(_rule_of(plugin), _NO_ROW_FORM).score, plugin),
             )
             for plugin in self.score
         ]
@@ -227,6 +212,13 @@ class Profile:
             _typed(PlacementScorePlugin, lists["placement_score"]),
             _weights("placement_score", PlacementScorePlugin, config.plugins, plugins),
         )
+        self.pod_group_post_filter = _typed(
+            PodGroupPostFilterPlugin, lists["pod_group_post_filter"]
+        )
+        # This point cannot be configured (spec 12 §15.2).
+        self.placement_feasible = [
+            plugin for plugin in plugins.values() if isinstance(plugin, PlacementFeasiblePlugin)
+        ]
         # Spec 11 §3: this point cannot be configured; the first plugin that has it is used.
         self.group_post_filter = next(
             (plugin for plugin in plugins.values() if isinstance(plugin, GroupPostFilterPlugin)),
@@ -248,14 +240,16 @@ def _placement_score_steps(
     ]
 
 
+def _rule_of(plugin: object) -> type:
+    """The class whose answers the plugin gives: its own, unless it names one that it derives from
+    and whose filter and scores it leaves as they are."""
+    return getattr(plugin, "answers_as", type(plugin))
+
+
 def _bound(
     form: Callable[[Any, CycleState], RowFunction] | None, plugin: object
 ) -> Callable[[CycleState], RowFunction] | None:
     return None if form is None else partial(form, plugin)
-
-
-def _made(form: Callable[[Any], ManyForm] | None, plugin: object) -> ManyForm | None:
-    return None if form is None else form(plugin)
 
 
 # A function of the standard library, because it is called several times per pod.

@@ -192,12 +192,13 @@ def run_filters(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes)
     codes = np.zeros(count, np.int64)
     # Positions of the nodes that passed so far; None while all did.
     passing: npt.NDArray[np.intp] | None = None
-    for index, name, plugin, reuse, *_ in profile.filter_steps:
+    for step in profile.filter_steps:
+        index, name, plugin = step.filter_index, step.name, step.plugin
         if name in state.skip_filter:
             continue
         if passing is not None and len(passing) == 0:
             break
-        narrowed = reuse.per_node and passing is not None
+        narrowed = step.per_node and passing is not None
         asked = nodes.subset(passing) if narrowed and passing is not None else nodes
         result = filter_of(plugin, name, state, pod, asked)
         if result is None:
@@ -474,12 +475,14 @@ def final_scores_of(
     state: CycleState,
     pod: PodInfo,
     nodes: Nodes,
+    count: int,
 ) -> IntArray | None:
-    """One plugin's scores as they enter the total; None if PreScore leaves it out."""
+    """One plugin's scores of `count` nodes as they enter the total; None if PreScore leaves it
+    out."""
     try:
         answer = final_scores(state, pod, nodes)
         if answer is not None:
-            answer = array_answer(answer, step.name, "scores", len(nodes))
+            answer = score_answer(answer, step.name, count)
     except BaseException as error:  # A fault in one plugin must not stop the scheduler.
         raise _failed_score("running Score plugins", step.name, SCORE, state, error) from error
     state.sampler.plugin_ended(step.name, SCORE)

@@ -34,6 +34,11 @@ class WaitingPod:
     def pending_plugins(self) -> list[str]:
         return list(self._timers)
 
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the wait has ended, and the pod is not bound."""
+        return self._outcome.done() and not self._outcome.result().is_success
+
     def allow(self, plugin: str) -> None:
         timer = self._timers.pop(plugin, None)
         if timer is not None:

@@ -7,7 +7,8 @@ costs nothing. `catch_up` reads the log from where it last ended and calls, in t
                           where that is -1; one source for each reordering, oldest first
     rows_moved(None)      the log does not reach back that far: everything has to be read again
     nodes_changed(rows)   Node objects of these rows changed
-    pods_changed(rows)    anything on these rows changed, the Node objects included
+    pods_changed(rows)    what nodes count of their pods changed on these rows, or with
+                          `Depends.PODS` anything; the Node objects included
 
 Rows that are new after `rows_moved` are among the changed ones. A row is listed once per change.
 A call that raised is repeated by the next `catch_up`.
@@ -15,26 +16,30 @@ A call that raised is repeated by the next `catch_up`.
 
 from array import array
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from kubestow.cache.change_log import ChangeLog, Depends
 
+_COUNTS: Final = Depends.COUNTS
+_PODS: Final = Depends.PODS
+
 Sources = Sequence[npt.NDArray[np.intp]]
 
 
 class Follower:
-    """Base of what follows a snapshot, derived from Node objects alone or from pods as well.
+    """Base of what follows a snapshot, derived from Node objects alone or from more (`Depends`).
 
     A new one counts as up to date: its constructor has to read everything once.
     """
 
-    __slots__ = ("_epoch", "_log", "_node_end", "_pod_end", "_reads_pods")
+    __slots__ = ("_depends", "_end", "_epoch", "_log", "_node_end")
 
     def __init__(self, log: ChangeLog, depends: Depends) -> None:
         self._log = log
-        self._reads_pods = depends is Depends.PODS
+        self._depends = depends
         self._skip_to_end()
 
     # --- what followers do about changes ---
@@ -47,31 +52,19 @@ class Follower:
         """Node objects changed."""
 
     def pods_changed(self, rows: "array[int]") -> None:
-        """Pods or Node objects changed. Not called on what is derived from Node objects alone."""
+        """More than Node objects changed. Not called on what is derived from these alone."""
 
     # --- reading ---
-
-    @property
-    def read_end(self) -> int:
-        """How many changes have been read."""
-        return self._pod_end
-
-    def unread(self) -> "array[int] | None":
-        """The rows with changes yet to read; None if nodes were reordered, or they are not known
-        any more."""
-        log = self._log
-        return log.pods_since(self._pod_end) if self._epoch == log.epoch else None
-
-    def read_with(self, other: "Follower") -> None:
-        """The changes that `other` has read have been read for this one, too."""
-        if self._epoch == other._epoch and self._pod_end < other._pod_end:
-            self._pod_end = other._pod_end
 
     def catch_up(self) -> None:
         log = self._log
         if self._epoch != log.epoch or self._node_end != log.node_end:
             self._read(log)
-        elif self._reads_pods and self._pod_end != log.pod_end:
+        # As `_end_of`, without a call: most followers are up to date.
+        elif self._depends is _COUNTS:
+            if self._end != log.count_end:
+                self._read_changed_pods(log)
+        elif self._depends is _PODS and self._end != log.pod_end:
             self._read_changed_pods(log)
 
     def _read(self, log: ChangeLog) -> None:
@@ -89,16 +82,19 @@ class Follower:
                 return
             self.nodes_changed(rows)
             self._node_end = log.node_end
-        if self._reads_pods and self._pod_end != log.pod_end:
+        if self._end != self._end_of(log):
             self._read_changed_pods(log)
 
     def _read_changed_pods(self, log: ChangeLog) -> None:
-        rows = log.pods_since(self._pod_end)
+        if self._depends is _PODS:
+            rows, end = log.pods_since(self._end), log.pod_end
+        else:
+            rows, end = log.counts_since(self._end), log.count_end
         if rows is None:
             self._start_over()
             return
         self.pods_changed(rows)
-        self._pod_end = log.pod_end
+        self._end = end
 
     def _start_over(self) -> None:
         self.rows_moved(None)
@@ -106,4 +102,10 @@ class Follower:
 
     def _skip_to_end(self) -> None:
         log = self._log
-        self._epoch, self._node_end, self._pod_end = log.epoch, log.node_end, log.pod_end
+        self._epoch, self._node_end, self._end = log.epoch, log.node_end, self._end_of(log)
+
+    def _end_of(self, log: ChangeLog) -> int:
+        """The end of the log that has more than Node objects; 0 if none is read."""
+        if self._depends is _COUNTS:
+            return log.count_end
+        return log.pod_end if self._depends is _PODS else 0

@@ -48,14 +48,33 @@ class ImageRows(Follower):
 
     _rows, _states   int32[entry], a row and the number of an image's state that it had when read
     _changed         the rows that have changed since, with their images by name
+    _names           the images that some node has, or had since all were read
     """
 
-    __slots__ = ("_changed", "_known", "_numbers_of", "_rows", "_snapshot", "_states")
+    __slots__ = (
+        "_changed",
+        "_known",
+        "_names",
+        "_numbers_of",
+        "_rows",
+        "_snapshot",
+        "_states",
+    )
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(snapshot.log, Depends.NODE)
         self._snapshot = snapshot
+        self._names: frozenset[str] = frozenset()
         self._read_all()
+
+    def names(self) -> frozenset[str]:
+        """The images that some node has, and perhaps some that none has any more. The same object
+        as long as they are the same."""
+        log = self._log
+        # Read for every pod: nothing is called while there is nothing to read.
+        if self._node_end != log.node_end or self._epoch != log.epoch:
+            self.catch_up()
+        return self._names
 
     def column(self, image: str, rows: Rows) -> ImageColumn | None:
         """The image on these rows; None if no node has it."""
@@ -116,9 +135,15 @@ class ImageRows(Follower):
 
     def nodes_changed(self, rows: "array[int]") -> None:
         tables = self._snapshot.images
+        few = max(CHANGED_MAX, len(tables) // 16)
+        if len(rows) > few:
+            self._read_all()
+            return
         for row in rows:
-            self._changed[row] = {state.name: state for state in tables[row]}
-        if len(self._changed) > max(CHANGED_MAX, len(self._snapshot) // 16):
+            images = self._changed[row] = {state.name: state for state in tables[row]}
+            if not images.keys() <= self._names:
+                self._names |= images.keys()
+        if len(self._changed) > few:
             self._read_all()
 
     def _move(self, moved: npt.NDArray[np.int32]) -> None:
@@ -143,6 +168,8 @@ class ImageRows(Follower):
         for state, number in numbers.items():
             self._numbers_of.setdefault(state.name, []).append(number)
         self._changed: dict[int, dict[str, ImageState]] = {}
+        if self._numbers_of.keys() != self._names:
+            self._names = frozenset(self._numbers_of)
 
     def _few(self, image: str, rows: list[int]) -> ImageColumn:
         """The column of a few rows, as where nodes changed: they are looked at one by one."""

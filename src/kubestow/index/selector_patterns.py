@@ -4,7 +4,8 @@ A mask per selector is right for a few selectors. Local disks have a different s
 node, and storage capacity is reported per node: thousands of selectors, of which a node matches one
 or two. So the few selectors that a node's label values can satisfy are looked up per node; the list
 of those that match is its pattern. Callers then work per pattern instead of per node. Selectors of
-which a node's labels may satisfy very many are found by `api.selector_index`.
+which a node's labels may satisfy very many are found by `api.selector_index` when a caller asks for
+the pattern: to number that of a node, what they read of its labels is sufficient.
 
 Not here: what is done with a pattern (`volume_binding`).
 """
@@ -33,9 +34,9 @@ AnySelector = Selector | CompiledNodeSelector | None
 UNUSED_SELECTORS_MAX: Final = 1024
 # Up to this many selectors are compared with a node one by one.
 _CANDIDATES_FEW: Final = 16
-# For how many kinds of nodes it is kept which of the many selectors they match; beyond it, all are
-# read again.
-READINGS_MAX: Final = 64
+
+# The few that match, and what the others read of the labels; None without others.
+_Key = tuple[Pattern, Reading | None]
 
 
 class SelectorPatterns:
@@ -46,8 +47,10 @@ class SelectorPatterns:
     """
 
     def __init__(self) -> None:
-        self.patterns: list[Pattern] = []
-        self._numbers: dict[Pattern, int] = {}
+        # What each pattern is found by. Several may be equal, where others read different labels.
+        self._keys: list[_Key] = []
+        self._numbers: dict[_Key, int] = {}
+        # By position: the patterns that have it among the few.
         self._patterns_with: list[list[int]] = []
         self._positions: dict[AnySelector, int] = {}
         # Requirements that name values are found by the node's value; all others are evaluated.
@@ -55,10 +58,8 @@ class SelectorPatterns:
         self._unindexed: list[_Candidate] = []
         # Those that would be one of too many, and the position of each.
         self._others = SelectorIndex()
-        self._other_positions: list[int] = []
-        # By what labels read of them, and the others that match: the pattern.
-        self._read: dict[tuple[Reading, Pattern], Pattern] = {}
-        self._last: tuple[Pattern, int] = (), -1
+        self._others_at: list[int] = []
+        self._other_positions: set[int] = set()
         # What was added since the array was last read; None: it may match any node.
         self._added: list[Requirement | None] = []
         self._snapshot: Snapshot | None = None
@@ -76,6 +77,18 @@ class SelectorPatterns:
             for requirements in _alternatives(selector):
                 self._index(position, requirements)
         return position
+
+    def has_few_like(self, selector: Selector) -> bool:
+        """Whether it is here already, or would be one of a few that a node's labels may match."""
+        return (
+            selector in self._positions
+            or selector.is_nothing
+            or any(
+                requirement.operator == "In" and self._is_selective(requirement)
+                for requirement in selector.requirements
+            )
+            or not (len(self._others) or len(self._unindexed) >= _CANDIDATES_FEW)
+        )
 
     def has_many_unused(self, used_count: int) -> bool:
         """Whether a new list is due, where `used_count` selectors are in use."""
@@ -99,32 +112,40 @@ class SelectorPatterns:
             self._added.clear()
         return values[nodes.rows]
 
+    @property
+    def pattern_count(self) -> int:
+        return len(self._keys)
+
+    def pattern(self, number: int) -> Pattern:
+        return self._pattern(self._keys[number])
+
     def pattern_of(self, labels: Labels) -> Pattern:
         """The positions of the selectors that these labels satisfy."""
+        return self._pattern(self._key_of(labels))
+
+    def patterns_with(self, position: int) -> Sequence[int]:
+        """The numbers of the known patterns in which the selector may match."""
+        if position in self._other_positions:
+            return range(len(self._keys))
+        return self._patterns_with[position]
+
+    def _key_of(self, labels: Labels) -> _Key:
         found = {position for position, others in self._unindexed if _all_match(others, labels)}
         for key, by_value in self._by_value.items():
             value = labels.get(key)
             for position, others in by_value.get(value, ()) if value is not None else ():
                 if _all_match(others, labels):
                     found.add(position)
-        pattern = tuple(sorted(found))
-        return self._with_others(pattern, labels) if len(self._others) else pattern
+        reading = self._others.reading(labels) if len(self._others) else None
+        return tuple(sorted(found)), reading
 
-    def _with_others(self, few: Pattern, labels: Labels) -> Pattern:
-        """The pattern, of which these are few."""
-        key = self._others.reading(labels), few
-        pattern = self._read.get(key)
-        if pattern is None:
-            if len(self._read) >= READINGS_MAX:
-                self._read.clear()
-            numbers: list[int] = np.flatnonzero(self._others.matches_reading(key[0])).tolist()
-            found = {self._other_positions[number] for number in numbers}
-            pattern = self._read[key] = tuple(sorted(found.union(few)))
-        return pattern
-
-    def patterns_with(self, position: int) -> Sequence[int]:
-        """The numbers of the known patterns in which the selector matches."""
-        return self._patterns_with[position]
+    def _pattern(self, key: _Key) -> Pattern:
+        few, reading = key
+        if reading is None:
+            return few
+        numbers: list[int] = np.flatnonzero(self._others.matches_reading(reading)).tolist()
+        found = {self._others_at[number] for number in numbers}
+        return tuple(sorted(found.union(few)))
 
     def _follow(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -135,23 +156,15 @@ class SelectorPatterns:
         assert self._snapshot is not None
         nodes = nodes_of(self._snapshot, rows).node_objects()
         return np.array(
-            [self._number(self.pattern_of(node.metadata.labels)) for node in nodes], np.int64
+            [self._number(self._key_of(node.metadata.labels)) for node in nodes], np.int64
         )
 
-    def _number(self, pattern: Pattern) -> int:
-        last, number = self._last
-        if pattern is last and number >= 0:
-            return number  # Patterns of thousands of selectors take long to compare.
-        number = self._find_number(pattern)
-        self._last = pattern, number
-        return number
-
-    def _find_number(self, pattern: Pattern) -> int:
-        number = self._numbers.get(pattern)
+    def _number(self, key: _Key) -> int:
+        number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[pattern] = len(self.patterns)
-            self.patterns.append(pattern)
-            for position in pattern:
+            number = self._numbers[key] = len(self._keys)
+            self._keys.append(key)
+            for position in key[0]:
                 self._patterns_with[position].append(number)
         return number
 
@@ -169,9 +182,9 @@ class SelectorPatterns:
         if len(self._others) or len(self._unindexed) > _CANDIDATES_FEW:
             for other, requirements in self._unindexed:
                 self._others.add(requirements)
-                self._other_positions.append(other)
+                self._others_at.append(other)
+                self._other_positions.add(other)
             self._unindexed.clear()
-            self._read.clear()
 
     def _is_selective(self, requirement: Requirement) -> bool:
         """Whether few selectors name each of the values."""

@@ -66,7 +66,7 @@ class Tracked(Follower, Generic[A]):
             self._values = self._compute(ALL_ROWS)
 
     def nodes_changed(self, rows: "array[int]") -> None:
-        if not self._reads_pods:
+        if self._depends is Depends.NODE:
             self._compute_again(rows)
 
     def pods_changed(self, rows: "array[int]") -> None:

@@ -33,12 +33,18 @@ class DefaultBinder:
         try:
             await self._client.bind(pod.pod, node_name)
         except ApiError as error:
-            if error.is_unclear and await self._is_bound(pod.pod, node_name):
-                name = ObjectName(pod.namespace, pod.name)
-                inform(log, "Bound in spite of an error", pod=name, node=node_name, err=error)
-                return None
-            return Status.from_error(error)
+            return await self._failed(pod, node_name, error, is_unclear=error.is_unclear)
         return None
+
+    async def _failed(
+        self, pod: PodInfo, node_name: str, error: ApiError, *, is_unclear: bool
+    ) -> Status | None:
+        """The status after an error; None if the pod is bound nevertheless."""
+        if is_unclear and await self._is_bound(pod.pod, node_name):
+            name = ObjectName(pod.namespace, pod.name)
+            inform(log, "Bound in spite of an error", pod=name, node=node_name, err=error)
+            return None
+        return Status.from_error(error)
 
     async def _is_bound(self, pod: Pod, node_name: str) -> bool:
         """Whether the server has the pod on the node; False also if it never answers."""

@@ -24,7 +24,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
-from kubestow.framework.reuse import Reuse
+from kubestow.framework.reuse import Concern, PodReads, Reuse
 from kubestow.framework.status import Status
 from kubestow.framework.waiting import WaitingPod, go_duration
 from kubestow.index.nodes import Nodes
@@ -38,7 +38,7 @@ class Gangs:
         if not isinstance(args, GangsArgs):
             raise ConfigError(f"got args of type {type(args).__name__}, want GangsArgs")
         self.options = options_of(args)
-        self.reuse = Reuse(concerns=self._has_min_resources)
+        self.reuse = Reuse(pod=PodReads.CLUSTER, basis=self._concern)
         self._groups = handle.groups
         self._waiting_pods = handle.waiting_pods
         self._timers: dict[GroupKey, asyncio.TimerHandle] = {}
@@ -61,9 +61,10 @@ class Gangs:
                 )
         return None
 
-    def _has_min_resources(self, pod: PodInfo) -> bool:
+    def _concern(self, pod: PodInfo) -> Concern:
         rules = self._rules(pod)
-        return rules is not None and bool(rules.min_resources)
+        has_any = rules is not None and bool(rules.min_resources)
+        return Concern.BOTH if has_any else Concern.NOTHING
 
     def _rules(self, pod: PodInfo) -> Group | None:
         key = self._groups.key_of(pod.pod)

@@ -5,6 +5,7 @@ should not attract all pods there.
 """
 
 from collections import Counter
+from collections.abc import Hashable
 from typing import ClassVar, Final
 
 import numpy as np
@@ -16,6 +17,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.framework.reuse import PodReads, Reads, Reuse
+from kubestow.index.image_rows import ImageRows
 from kubestow.index.nodes import Nodes
 
 _MEBIBYTE: Final = 1024 * 1024
@@ -28,10 +30,23 @@ IMAGES_BY_THEMSELVES_MAX: Final = 16
 class ImageLocality:
     name: ClassVar[str] = "ImageLocality"
     args_type: ClassVar[None] = None
-    reuse: ClassVar[Reuse] = Reuse(score=Reads.NODE, pod=PodReads.SPEC)
 
     def __init__(self, args: object, handle: Handle) -> None:
-        pass
+        self._rows = handle.snapshot.derived(ImageRows)
+        self.reuse = Reuse(
+            score=Reads.NODE,
+            pod=PodReads.SPEC,
+            basis=self._basis,
+            version=self._rows.names,
+        )
+
+    def _basis(self, pod: PodInfo) -> Hashable:
+        """Images that no node has do not count: they do not distinguish pods."""
+        known = self._rows.names()
+        if not known:
+            return None
+        images = self._images(pod.pod)
+        return None if known.isdisjoint(images) else (images, self._container_count(pod.pod))
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
         images = self._images(pod.pod)

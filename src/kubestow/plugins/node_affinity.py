@@ -32,6 +32,7 @@ from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.node_match import matches_required, matches_selector, preferred_score
 from kubestow.index.nodes import Nodes
+from kubestow.plugins._shared import bases
 from kubestow.plugins._shared.normalise import normalise
 from kubestow.plugins._shared.per_pod import PerPod
 
@@ -50,11 +51,13 @@ _NO_TERMS: Final = PreferredTerms()
 class NodeAffinity:
     name: ClassVar[str] = "NodeAffinity"
     args_type: ClassVar[type[NodeAffinityArgs]] = NodeAffinityArgs
-    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, score=Reads.NODE, pod=PodReads.SPEC)
+    reuse: ClassVar[Reuse] = Reuse(
+        filter=Reads.NODE, score=Reads.NODE, pod=PodReads.SPEC, basis=bases.node_affinity
+    )
 
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:
         added = args.added_affinity or PodNodeAffinity()
-        self._added_required = _added_required(added)
+        self.added_required = _added_required(added)
         self._added_preferred = _added_preferred(added)
 
     def events(self) -> Registrations:
@@ -67,7 +70,7 @@ class NodeAffinity:
         required = None if affinity is None else affinity.required
         # An empty selector does not skip the filter; it matches every node.
         has_selector = pod.pod.spec.node_selector is not None
-        if required is None and self._added_required is None and not has_selector:
+        if required is None and self.added_required is None and not has_selector:
             return Status.skip()
         if required is None or not required.node_selector_terms:
             return None
@@ -81,8 +84,8 @@ class NodeAffinity:
         codes: IntArray | None = None
         if not required.is_any:
             codes = _code_mismatches(matches_required(nodes, required), _POD_MISMATCH)
-        if self._added_required is not None:
-            matches = matches_selector(nodes, self._added_required)
+        if self.added_required is not None:
+            matches = matches_selector(nodes, self.added_required)
             mismatches = _code_mismatches(matches, _ADDED_MISMATCH)
             # The profile's affinity is checked first, so its code wins where both fail.
             if mismatches is not None:
@@ -115,7 +118,7 @@ class NodeAffinity:
     # --- events ---
 
     def _hint_for_node(self, pod: Pod, old: Node | None, new: Node) -> Hint:
-        added = self._added_required
+        added = self.added_required
         if added is not None and not added.matches(new.metadata.labels, new.metadata.name):
             return Hint.SKIP
         required = _required_of(pod)

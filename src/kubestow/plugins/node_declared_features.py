@@ -25,20 +25,20 @@ _PRE_FILTER: Final = "PreFilterNodeDeclaredFeatures"
 class NodeDeclaredFeatures:
     name: ClassVar[str] = "NodeDeclaredFeatures"
     args_type: ClassVar[None] = None
-    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, pod=PodReads.SPEC)
 
     def __init__(self, args: object, handle: Handle) -> None:
         # Without the gate nodes declare nothing, so no feature may be required.
         self._is_enabled = handle.feature_gates.enabled("NodeDeclaredFeatures")
+        self.reuse = Reuse(filter=Reads.NODE, pod=PodReads.SPEC, basis=self._required)
 
     def events(self) -> Registrations:
         return [
-            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _hint_for_node),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, hint_for_node),
             on(Resource.POD, Action.UPDATE, _hint_for_pod),
         ]
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
-        required = required_features(pod.pod) if self._is_enabled else 0
+        required = self._required(pod)
         if not required:
             return Status.skip()
         state.write(_PRE_FILTER, required)
@@ -51,11 +51,14 @@ class NodeDeclaredFeatures:
         lacking = (nodes.features & required) != required
         return lacking.astype(np.int64) if lacking.any() else None
 
+    def _required(self, pod: PodInfo) -> int:
+        return required_features(pod.pod) if self._is_enabled else 0
+
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _LACKING
 
 
-def _hint_for_node(pod: Pod, old: Node | None, new: Node) -> Hint:
+def hint_for_node(pod: Pod, old: Node | None, new: Node) -> Hint:
     # Whether the new list is sufficient is not checked (spec 05 §11).
     is_same = old is not None and old.status.declared_features == new.status.declared_features
     return Hint.SKIP if is_same else Hint.QUEUE

@@ -13,6 +13,7 @@ from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.node_match import name_matches
 from kubestow.index.nodes import Nodes
+from kubestow.plugins._shared import bases
 
 _OTHER_NODE: Final = Status.unresolvable("node(s) didn't match the requested node name")
 
@@ -20,7 +21,7 @@ _OTHER_NODE: Final = Status.unresolvable("node(s) didn't match the requested nod
 class NodeName:
     name: ClassVar[str] = "NodeName"
     args_type: ClassVar[None] = None
-    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, pod=PodReads.SPEC)
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, pod=PodReads.SPEC, basis=bases.named_node)
 
     def __init__(self, args: object, handle: Handle) -> None:
         pass

@@ -17,6 +17,7 @@ from kubestow.framework.plugin import PreFilterResult
 from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
+from kubestow.plugins._shared import bases
 
 _TAKEN: Final = Status.unschedulable("node(s) didn't have free ports for the requested pod ports")
 _PRE_FILTER: Final = "PreFilterNodePorts"
@@ -27,7 +28,7 @@ PORTS_BY_THEMSELVES_MAX: Final = 8
 class NodePorts:
     name: ClassVar[str] = "NodePorts"
     args_type: ClassVar[None] = None
-    reuse: ClassVar[Reuse] = Reuse(filter=Reads.PODS, pod=PodReads.SPEC)
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.PODS, pod=PodReads.SPEC, basis=bases.host_ports)
 
     def __init__(self, args: object, handle: Handle) -> None:
         pass
@@ -74,12 +75,12 @@ def _is_taken(nodes: Nodes, port: HostPort) -> BoolArray:
     def compute(nodes: Nodes) -> BoolArray:
         taken = np.zeros(len(nodes), np.bool_)
         # Few pods use host ports: the others' nodes are looked at once for all ports.
-        places = nodes.tracked("host ports", Depends.PODS, _has_ports).nonzero()[0]
+        places = nodes.tracked("host ports", Depends.COUNTS, _has_ports).nonzero()[0]
         infos = nodes.infos()
         taken[places] = [infos[place].used_ports.conflicts(port) for place in places.tolist()]
         return taken
 
-    return nodes.tracked(("host port", port), Depends.PODS, compute)
+    return nodes.tracked(("host port", port), Depends.COUNTS, compute)
 
 
 def _has_ports(nodes: Nodes) -> BoolArray:

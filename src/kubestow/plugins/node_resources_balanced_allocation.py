@@ -21,11 +21,14 @@ from kubestow.framework.reuse import Reads
 from kubestow.framework.status import Status
 from kubestow.index.devices import DeviceCounts, KnownDevices
 from kubestow.index.nodes import Nodes
-from kubestow.plugins._shared.device_reuse import unless_served_by_devices
+from kubestow.plugins._shared.bases import unless_served_by_devices
 from kubestow.plugins._shared.scoring_resources import Loads, ScoredRequest, ScoringResources
 
 _PRE_SCORE: Final = "PreScoreNodeResourcesBalancedAllocation"
 HALF_SCORE: Final = MAX_NODE_SCORE // 2
+# As arrays: Python's numbers are converted in each operation.
+_TWO: Final = np.array(2.0)
+_HALF: Final = np.array(float(HALF_SCORE))
 
 
 class NodeResourcesBalancedAllocation:
@@ -41,7 +44,8 @@ class NodeResourcesBalancedAllocation:
         serves_devices = gates.enabled("DRAExtendedResource")
         known = KnownDevices.of(handle.objects, gates) if serves_devices else None
         self._device_classes = None if known is None else known.class_map
-        self.reuse = unless_served_by_devices(self._device_classes, None, Reads.NUMBERS)
+        reuse = unless_served_by_devices(self._device_classes, None, Reads.NUMBERS)
+        self.reuse = reuse._replace(final_scores=self._final_scores)
         self._resources = ScoringResources(
             args.resources,
             use_non_zero=False,
@@ -59,13 +63,19 @@ class NodeResourcesBalancedAllocation:
         request: ScoredRequest | None = state.get(_PRE_SCORE) or self._request(pod)
         return 0 if request is None else balance_scores(self._resources.loads(nodes, request))
 
-    def score_of_many(self, amounts: IntArray, nodes: Nodes) -> IntArray:
-        """int64[pod, node]: the scores of several pods, for which cpu and memory count."""
-        return balance_scores_of_many(self._resources.loads_of_many(nodes, amounts))
+    def _final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int | None:
+        request = self._request(pod)
+        return None if request is None else balance_scores(self._resources.loads(nodes, request))
 
     def scored_request(self, state: CycleState) -> ScoredRequest:
         """What PreScore stored."""
         return state.read(_PRE_SCORE)
+
+    def loads_of(self, pod: PodInfo, nodes: Nodes) -> tuple[tuple[str, ...], Loads] | None:
+        """The resources that a score is made of, and how much of each nodes have; for
+        explanations. None if the pod requests none of them."""
+        request = self._request(pod)
+        return None if request is None else (request.names, self._resources.loads(nodes, request))
 
     def _request(self, pod: PodInfo) -> ScoredRequest | None:
         """None if the pod requests nothing of what counts."""
@@ -96,31 +106,20 @@ def balance_scores(loads: Loads) -> IntArray | int:
     return scores
 
 
-def balance_scores_of_many(loads: Loads) -> IntArray:
-    """int64[pod, node]: the same for several pods, for which cpu and memory count."""
-    if np.count_nonzero(loads.allocatable) == loads.allocatable.size:
-        return np.asarray(_scores_of_group(loads))
-    allocatable, used, request, weight = loads
-    each = range(request.shape[1])
-    return np.stack(
-        [
-            balance_scores(Loads(allocatable[:, 0], used[:, 0], request[:, pod], weight[:, 0]))
-            for pod in each
-        ]
-    )
-
-
 def _scores_of_group(loads: Loads) -> IntArray | int:
     """The scores of nodes that have all these resources."""
     allocatable, used, request, _ = loads
     if len(allocatable) < 2:
         return HALF_SCORE + HALF_SCORE // 2  # One share alone is always even.
-    # The shares with the pod and those without it.
-    taken = used + request
-    shares: FloatArray = np.empty((2, *taken.shape))
-    np.divide(taken, allocatable, out=shares[0])
-    np.divide(used, allocatable, out=shares[1])
-    after, before = _evenness(np.minimum(shares, 1.0, out=shares))
+    # The shares with the pod and those without it, together.
+    shares: FloatArray = np.empty((2, *used.shape))
+    shares[0] = used + request
+    shares[1] = used
+    # Converted once: dividing by integers converts them for each of the two.
+    shares /= allocatable.astype(np.float64)
+    if shares.size and shares.item(shares.argmax()) > 1.0:
+        np.minimum(shares, 1.0, out=shares)
+    after, before = _evenness(shares)
     # Never negative, so that a shift halves it: evenness is 50..100.
     after -= before
     after += 3 * HALF_SCORE
@@ -138,8 +137,8 @@ def _evenness(shares: FloatArray) -> IntArray:
         # The deviation is half of the distance. Here both it and what it is subtracted from are
         # twice as large, which changes no bit but the exponent, and the factor is half.
         distance = shares[:, 0] - shares[:, 1]
-        even = np.subtract(2, np.abs(distance, out=distance), out=distance)
-        even *= float(HALF_SCORE)
+        even = np.subtract(_TWO, np.abs(distance, out=distance), out=distance)
+        even *= _HALF
     else:
         apart = shares - (_running_sum(shares) / count)[:, np.newaxis]
         even = 1 - np.sqrt(_running_sum(apart * apart) / count)

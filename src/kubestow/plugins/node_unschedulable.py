@@ -15,6 +15,7 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
+from kubestow.plugins._shared import bases
 
 _CORDONED: Final = Status.unresolvable("node(s) were unschedulable")
 
@@ -22,7 +23,7 @@ _CORDONED: Final = Status.unresolvable("node(s) were unschedulable")
 class NodeUnschedulable:
     name: ClassVar[str] = "NodeUnschedulable"
     args_type: ClassVar[None] = None
-    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, pod=PodReads.SPEC)
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, pod=PodReads.SPEC, basis=bases.tolerations)
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._comparison_operators = handle.feature_gates.enabled(
@@ -31,7 +32,7 @@ class NodeUnschedulable:
 
     def events(self) -> Registrations:
         return [
-            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, _hint_for_node),
+            on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, hint_for_node),
             on(Resource.POD, Action.UPDATE_POD_TOLERATION, self._hint_for_toleration),
         ]
 
@@ -54,6 +55,6 @@ class NodeUnschedulable:
         return Hint.QUEUE if is_same and self._tolerates_cordon(new) else Hint.SKIP
 
 
-def _hint_for_node(pod: Pod, old: Node | None, new: Node) -> Hint:
+def hint_for_node(pod: Pod, old: Node | None, new: Node) -> Hint:
     was_closed = old is None or old.spec.unschedulable
     return Hint.QUEUE if was_closed and not new.spec.unschedulable else Hint.SKIP

@@ -50,6 +50,24 @@ class PluginClass(Protocol):
     def __call__(self, args: Any, handle: Any) -> Plugin: ...
 
 
+class LoadAwareClass:
+    """The plugin LoadAware, loaded when a profile enables it: a scheduler without it, which is the
+    default, does without its modules."""
+
+    name: str = "LoadAware"
+
+    @property
+    def args_type(self) -> type[PluginArgs]:
+        from kubestow.config.load_aware_args import LoadAwareArgs
+
+        return LoadAwareArgs
+
+    def __call__(self, args: Any, handle: Any) -> Plugin:
+        from kubestow.plugins.load_aware import LoadAware
+
+        return LoadAware(args, handle)
+
+
 _CLASSES: Final[tuple[PluginClass, ...]] = (
     SchedulingGates,
     PrioritySort,
@@ -75,6 +93,7 @@ _CLASSES: Final[tuple[PluginClass, ...]] = (
     TopologyPlacementGenerator,
     PodGroupPodsCount,
     Gangs,
+    LoadAwareClass(),
 )
 
 REGISTRY: Final[dict[str, PluginClass]] = {plugin.name: plugin for plugin in _CLASSES}

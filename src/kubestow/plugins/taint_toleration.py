@@ -15,6 +15,7 @@ from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.taint_match import untolerated, untolerated_soft_counts
+from kubestow.plugins._shared import bases
 from kubestow.plugins._shared.normalise import normalise
 from kubestow.plugins._shared.per_pod import PerPod
 
@@ -25,7 +26,9 @@ _PRE_SCORE: Final = "PreScoreTaintToleration"
 class TaintToleration:
     name: ClassVar[str] = "TaintToleration"
     args_type: ClassVar[None] = None
-    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, score=Reads.NODE, pod=PodReads.SPEC)
+    reuse: ClassVar[Reuse] = Reuse(
+        filter=Reads.NODE, score=Reads.NODE, pod=PodReads.SPEC, basis=bases.tolerations
+    )
 
     def __init__(self, args: object, handle: Handle) -> None:
         self._comparison_operators = handle.feature_gates.enabled(

@@ -29,6 +29,7 @@ from kubestow.framework.status import Status
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.held import NodesByItem
 from kubestow.index.nodes import Nodes, SimulatedNode
+from kubestow.plugins._shared import bases
 
 DISK_CONFLICT: Final = "node(s) had no available disk"
 CLAIM_IN_USE: Final = (
@@ -48,9 +49,7 @@ Disk = tuple[str, ...]
 class VolumeRestrictions:
     name: ClassVar[str] = "VolumeRestrictions"
     args_type: ClassVar[type[PluginArgs] | None] = None
-    reuse: ClassVar[Reuse] = Reuse(
-        filter=Reads.PODS, pod=PodReads.SPEC, unless=PodInfo.mounts_storage
-    )
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.PODS, pod=PodReads.SPEC, basis=bases.volumes)
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._claims = handle.objects.persistent_volume_claims
@@ -141,7 +140,7 @@ class DiskUsers(Follower):
     """Which nodes have pods that use a disk: `snapshot.derived(DiskUsers)`."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        super().__init__(snapshot.log, Depends.PODS)
+        super().__init__(snapshot.log, Depends.COUNTS)
         self._snapshot = snapshot
         self._held = NodesByItem[Disk, bool]()
         self.pods_changed(range(len(snapshot)))

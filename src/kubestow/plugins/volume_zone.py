@@ -34,6 +34,7 @@ from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.distinct import per_distinct
 from kubestow.index.nodes import Nodes
+from kubestow.plugins._shared import bases
 
 WRONG_ZONE: Final = "node(s) had no available volume zone"
 
@@ -51,9 +52,7 @@ Entry = tuple[str, frozenset[str]]
 class VolumeZone:
     name: ClassVar[str] = "VolumeZone"
     args_type: ClassVar[type[PluginArgs] | None] = None
-    reuse: ClassVar[Reuse] = Reuse(
-        filter=Reads.NODE, pod=PodReads.SPEC, unless=PodInfo.mounts_storage
-    )
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, pod=PodReads.SPEC, basis=bases.volumes)
 
     def __init__(self, args: None, handle: Handle) -> None:
         self._objects = handle.objects
@@ -148,6 +147,11 @@ def topology_entries(volume: PersistentVolume) -> list[Entry]:
     return entries
 
 
+def successor_of(key: str) -> str:
+    """The label that is read on nodes without this older one; "" if there is none."""
+    return _SUCCESSORS.get(key, "")
+
+
 def _codes(nodes: Nodes, entries: tuple[Entry, ...]) -> IntArray:
     # A node without any of the labels fits any volume.
     fits = ~np.any([nodes.label_ids(key) != 0 for key in TOPOLOGY_LABELS], axis=0)
@@ -159,8 +163,8 @@ def _codes(nodes: Nodes, entries: tuple[Entry, ...]) -> IntArray:
 
 def _entry_matches(nodes: Nodes, key: str, values: frozenset[str]) -> BoolArray:
     mask = _label_in(nodes, key, values)
-    successor = _SUCCESSORS.get(key)
-    if successor is not None:
+    successor = successor_of(key)
+    if successor:
         is_absent = nodes.label_ids(key) == 0
         mask |= is_absent & _label_in(nodes, successor, values)
     return mask

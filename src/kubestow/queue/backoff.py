@@ -52,20 +52,21 @@ class BackoffPolicy:
         count = queued_pod.consecutive_errors_count or queued_pod.unschedulable_count
         if count == 0 or self.max_ns == 0:
             return ZERO_TIME_NS
-        expiry_ns = self._cut(queued_pod.timestamp_ns + self.duration_ns(count))
+        expiry_ns = self.cut(queued_pod.timestamp_ns + self.duration_ns(count))
         queued_pod.backoff_expiry_ns = expiry_ns
         return expiry_ns
 
     def is_backing_off(self, queued_pod: QueuedPod, now_ns: int) -> bool:
         # Equal still waits: the expiry was truncated to a whole second, so the wait could end up to
         # a second early.
-        return self.expiry_ns(queued_pod) >= self._cut(now_ns)
+        return self.expiry_ns(queued_pod) >= self.cut(now_ns)
 
     def first_flush_ns(self, now_ns: int) -> int:
         """When a flush loop started now runs for the first time; then every second."""
-        return self._cut(now_ns + WINDOW_NS)
+        return self.cut(now_ns + WINDOW_NS)
 
-    def _cut(self, time_ns: int) -> int:
+    def cut(self, time_ns: int) -> int:
+        """The start of the window that the time is in."""
         return time_ns // WINDOW_NS * WINDOW_NS if self.is_aligned else time_ns
 
 

@@ -58,6 +58,10 @@ class QueueMetrics(Protocol):
         """`plugin_execution_duration_seconds` with `extension_point="PreEnqueue"`"""
         ...
 
+    def event_narrowed(self, plugin: str, *, to_all: bool) -> None:
+        """`pre_queueing_hint_evaluations_total`: a plugin said which pods an event concerns."""
+        ...
+
 
 class NoMetrics:
     def pending_changed(self, queue: str, delta: int) -> None: ...
@@ -76,6 +80,8 @@ class NoMetrics:
         return False
 
     def pre_enqueue_executed(self, plugin: str, status: str, duration_s: float) -> None: ...
+
+    def event_narrowed(self, plugin: str, *, to_all: bool) -> None: ...
 
 
 NO_METRICS: Final = NoMetrics()

@@ -7,7 +7,7 @@
 Everything here only decides; `queue` moves, and asks the gates before backoff and active.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 
 from kubestow.api.pod import Pod
@@ -65,6 +65,10 @@ def judge(
         # The profile is not known, so no event would ever move the pod.
         return Verdict.AFTER_BACKOFF
     return _judge_hints(queued_pod, listeners, audience.label, old, new, ask)
+
+
+# `judge`, or what takes its place: (record, its rejectors, listeners, old, new, hint caller).
+Judge = Callable[[QueuedPod, int, Audience, object, object, AskHint], Verdict]
 
 
 def judge_missed(queued_pod: QueuedPod, verdicts: Iterable[Verdict]) -> Verdict:

@@ -25,11 +25,9 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.errors import QueueError
-from kubestow.framework.classify import classify_pod_update
+from kubestow.framework.classify import POD_EVENTS, PodEvents
 from kubestow.framework.events import (
     FORCE_ACTIVATE,
-    UNSCHEDULABLE_POD_ADD,
-    UNSCHEDULABLE_POD_UPDATE,
     UNSCHEDULABLE_TIMEOUT,
     ClusterEvent,
 )
@@ -55,7 +53,7 @@ from kubestow.queue.metrics import (
     SCHEDULE_ATTEMPT_FAILURE,
     QueueMetrics,
 )
-from kubestow.queue.moves import Place, Verdict, judge, judge_missed, place_after
+from kubestow.queue.moves import Judge, Place, Verdict, judge, judge_missed, place_after
 from kubestow.queue.nominator import Nominator, PodLister
 from kubestow.queue.parked import ParkedPod, ParkedPods
 from kubestow.queue.protocol import PreCheck, QueueStatistics
@@ -69,10 +67,6 @@ MAX_UNSCHEDULABLE_NS: Final = 300 * NANOSECONDS
 HINTS_S: Final = 0.02
 # How many events can wait for that.
 LATE_EVENTS_MAX: Final = 1_024
-
-_POD_ADDED: Final = UNSCHEDULABLE_POD_ADD.label
-_POD_UPDATED: Final = UNSCHEDULABLE_POD_UPDATE.label
-_NOMINATING_LABELS: Final = frozenset((_POD_ADDED, _POD_UPDATED))
 
 
 class Move(NamedTuple):
@@ -110,8 +104,13 @@ class SchedulingQueue:
     `pre_enqueue` and `hint_maps` are given per scheduler name; `sort_key` orders the active queue;
     `pod_lister` finds the newest version of a pod. `is_member` says which pods are members of a
     group: after a failed attempt these wait for their backoff, never for an event (spec 11 §5.3).
-    `shared_gates` are the plugins that refuse pods in sets, by name.
+    `shared_gates` are the plugins that refuse pods in sets, by name. `pod_events` names the events
+    of pods, `info_of` makes what is derived from a pod.
     """
+
+    # Other versions have their own.
+    policy_type = BackoffPolicy
+    gatekeeper_type = Gatekeeper
 
     def __init__(
         self,
@@ -128,18 +127,25 @@ class SchedulingQueue:
         is_member: Callable[[Pod], bool] | None = None,
         shared_gates: Mapping[str, SharedGatePlugin] = MappingProxyType({}),
         metrics: QueueMetrics = NO_METRICS,
+        pod_events: PodEvents = POD_EVENTS,
+        info_of: Callable[[Pod], PodInfo] = PodInfo,
     ) -> None:
         self._clock = clock
+        self._events = pod_events
+        self._info_of = info_of
+        self._added_label = pod_events.added.label
+        self._updated_label = pod_events.added_by_update.label
         self._max_unschedulable_ns = max_unschedulable_ns
         self._pop_from_backoff = pop_from_backoff
         self._is_member = is_member
         self._metrics = metrics
         self._interest = Interest(hint_maps)
         self._ask = hint_caller(metrics, clock)
-        self._gatekeeper = Gatekeeper(
+        self._judge: Judge = judge
+        self._gatekeeper = self.gatekeeper_type(
             pre_enqueue or {}, events_of=self._interest.events_of, clock=clock, metrics=metrics
         )
-        self._policy = BackoffPolicy(
+        self._policy = self.policy_type(
             initial_ns=initial_backoff_ns, max_ns=max_backoff_ns, is_aligned=pop_from_backoff
         )
         self._active = ActiveQueue(
@@ -168,13 +174,13 @@ class SchedulingQueue:
         It replaces a record with its key, unless that is active or backing off and a gate refuses
         the new one.
         """
-        if self._move_to_active(self._new_record(pod), _POD_ADDED):
+        if self._move_to_active(self._new_record(pod), self._added_label):
             self._wake_pops()
 
     def update(self, old: Pod, new: Pod) -> None:
         """Replace the pod by a newer version, which may make a parked pod schedulable."""
         if new.metadata.uid in self._in_flight:
-            for event in classify_pod_update(old, new):
+            for event in self._events.of_own_update(old, new):
                 self._in_flight.log(self._interest.audience_of(event), old, new)
             return
         key = key_of(old)
@@ -187,7 +193,7 @@ class SchedulingQueue:
         elif (queued_pod := self._parked.get(key_of(new))) is not None:
             self._swap_pod(queued_pod, old, new)
             self._requeue_updated(queued_pod, old, new)
-        elif self._move_to_active(self._new_record(new), _POD_UPDATED):
+        elif self._move_to_active(self._new_record(new), self._updated_label):
             self._wake_pops()
 
     def delete(self, pod: Pod) -> None:
@@ -288,7 +294,11 @@ class SchedulingQueue:
         if self._parked:
             entries = self._parked.candidates(audience, new)
             if pre_check is not None:
-                entries = [entry for entry in entries if pre_check(entry.queued_pod.pod)]
+                entries = [
+                    entry
+                    for entry in entries
+                    if any(pre_check(each.pod) for each in entry.queued_pod.waiting_pods)
+                ]
         self._move_parked(entries, audience, old, new)
 
     def activate(self, pods: Iterable[Pod]) -> None:
@@ -436,13 +446,21 @@ class SchedulingQueue:
         for queued_pod in self._parked:
             yield Place.GATED if queued_pod.is_gated else Place.UNSCHEDULABLE, queued_pod
 
+    def incomplete(self) -> Iterator[QueuedPod]:
+        """Members of groups that are not known, where these are kept apart."""
+        return iter(())
+
+    def pending(self) -> Iterator[QueuedPod]:
+        """Members of a group that is being tried, where these are kept apart."""
+        return iter(())
+
     def uids_in_flight(self) -> list[str]:
         return self._in_flight.uids()
 
     # --- Records ------------------------------------------------------------------------------
 
     def _new_record(self, pod: Pod) -> QueuedPod:
-        return QueuedPod(PodInfo(pod), timestamp_ns=self._clock.now_ns())
+        return QueuedPod(self._info_of(pod), timestamp_ns=self._clock.now_ns())
 
     def _swap_pod(self, queued_pod: QueuedPod, old: Pod, new: Pod) -> None:
         queued_pod.pod_info.update(new)
@@ -527,7 +545,7 @@ class SchedulingQueue:
         mask = self._interest.mask_of(queued_pod.rejectors)
         until_s = self._clock.monotonic_s() + HINTS_S
         for audience, old, new in events:
-            yield judge(queued_pod, mask, audience, old, new, self._ask)
+            yield self._judge(queued_pod, mask, audience, old, new, self._ask)
             if self._clock.monotonic_s() > until_s:
                 yield Verdict.AFTER_BACKOFF
 
@@ -559,7 +577,9 @@ class SchedulingQueue:
                 continue
             queued_pod, verdict = entry.queued_pod, Verdict.AFTER_BACKOFF
             if asks:
-                verdict = judge(queued_pod, entry.rejector_mask, audience, old, new, self._ask)
+                verdict = self._judge(
+                    queued_pod, entry.rejector_mask, audience, old, new, self._ask
+                )
             if verdict is not Verdict.SKIP:
                 # Removed first: if a gate refuses it, it counts as incoming again.
                 self._parked.discard(queued_pod.key)
@@ -597,10 +617,10 @@ class SchedulingQueue:
 
         The events that its gate registered for do not matter here: the pod itself has changed.
         """
-        for event in classify_pod_update(old, new):
+        for event in self._events.of_own_update(old, new):
             audience = self._interest.audience_of(event)
             mask = self._interest.mask_of(queued_pod.rejectors)
-            verdict = judge(queued_pod, mask, audience, old, new, self._ask)
+            verdict = self._judge(queued_pod, mask, audience, old, new, self._ask)
             place = self._requeue(queued_pod, verdict, audience.label)
             if place is not Place.UNSCHEDULABLE:
                 if self._is_poppable(place):
@@ -645,7 +665,7 @@ class SchedulingQueue:
         self._active.add(queued_pod, label)
         if self.on_moved is not None:
             self.on_moved(key)
-        if label in _NOMINATING_LABELS:
+        if label in (self._added_label, self._updated_label):
             self.nominator.add(queued_pod.pod_info.pod)
         return True
 

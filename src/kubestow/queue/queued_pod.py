@@ -5,7 +5,7 @@ writes everything except the rejectors, which the failure handler replaces by `r
 attempt. Times are wall-clock nanoseconds.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kubestow.api.pod import Pod
@@ -68,6 +68,21 @@ class QueuedPod:
     @property
     def scheduler_name(self) -> str:
         return self.pod_info.pod.spec.scheduler_name
+
+    @property
+    def title(self) -> str:
+        """What it is called where pods and groups are listed together."""
+        return self.key
+
+    @property
+    def entity_type(self) -> str:
+        """The value of the label `type`."""
+        return "pod"
+
+    @property
+    def waiting_pods(self) -> "Sequence[QueuedPod]":
+        """The pods of the entry: this one alone, or the members of a group."""
+        return (self,)
 
     @property
     def is_gated(self) -> bool:

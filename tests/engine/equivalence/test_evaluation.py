@@ -42,7 +42,7 @@ from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
 from kubestow.framework.node_plugin import NodeFilter, NodeScore
 from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.profile import FilterStep, ScoreStep
-from kubestow.framework.reuse import NO_REUSE, Reads, Reuse
+from kubestow.framework.reuse import ASKED, NO_REUSE, NOTHING_KNOWN, PodReads, Reads, Reuse, Rule
 from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.plugins.registry import REGISTRY
@@ -454,7 +454,7 @@ class Faulty:
 
     def __init__(self, where: str) -> None:
         self._where = where
-        self.reuse = Reuse(score=Reads.PODS, unless=self._is_excepted)
+        self.reuse = Reuse(score=Reads.PODS, basis=self._basis)
 
     def score(self, state: Any, pod: PodInfo, nodes: Any) -> int:
         return 7
@@ -470,10 +470,10 @@ class Faulty:
 
         return score
 
-    def _is_excepted(self, pod: PodInfo) -> bool:
+    def _basis(self, pod: PodInfo) -> str:
         if self._where == "excepting":
             raise ValueError("no answer today")
-        return False
+        return ""
 
 
 @pytest.mark.parametrize("where", ["making", "scoring", "range", "excepting"])
@@ -498,6 +498,11 @@ def test_a_plugin_that_fails_at_reuse_is_asked_plainly(where: str) -> None:
         cache.assume_pod(pod.assigned_to(decision.node_name))
 
 
+class Passing(Rule):
+    def passes_all(self) -> bool:
+        return True
+
+
 class KnownToPass:
     """A filter that is asked for each pod, and may say that it is known to pass every node."""
 
@@ -506,7 +511,7 @@ class KnownToPass:
     def __init__(self, answer: bool | Exception) -> None:
         self._answer = answer
         self.asked_count = 0
-        self.reuse = Reuse(filter=Reads.PODS, unless=lambda pod: True, passes=self._passes)
+        self.reuse = Reuse(filter=Reads.PODS, basis=lambda pod: ASKED, rule=self._rule)
 
     def filter(self, state: Any, pod: PodInfo, nodes: Any) -> None:
         self.asked_count += 1
@@ -514,10 +519,10 @@ class KnownToPass:
     def filter_status(self, state: Any, code: int) -> Status:
         raise AssertionError(code)
 
-    def _passes(self, state: Any, pod: PodInfo) -> bool:
+    def _rule(self, state: Any, pod: PodInfo) -> Rule:
         if isinstance(self._answer, Exception):
             raise self._answer
-        return self._answer
+        return Passing() if self._answer else NOTHING_KNOWN
 
 
 @pytest.mark.parametrize(
@@ -552,7 +557,9 @@ class ScoresZero:
     def __init__(self, is_zero: bool) -> None:
         self.asked_count = 0
         self.reuse = Reuse(
-            score=Reads.PODS, unless=lambda pod: True, scores_zero=lambda state, pod: is_zero
+            score=Reads.PODS,
+            basis=lambda pod: ASKED,
+            final_scores=(lambda *_: 0) if is_zero else None,
         )
 
     def score(self, state: Any, pod: PodInfo, nodes: Any) -> int:
@@ -591,7 +598,8 @@ class CountsCalls(NodeFilter, NodeScore):
 
 
 class ReusedCalls(CountsCalls):
-    reuse = Reuse(filter=Reads.NODE, score=Reads.NODE, per_node=True)
+    reuse = Reuse(filter=Reads.NODE, score=Reads.NODE)
+    per_node = True
 
 
 def calls_per_pod(plugin: type[CountsCalls]) -> list[int]:
@@ -642,7 +650,8 @@ class NamesTheLoad(NodeFilter):
     """Rejects nodes with a reason of their own, another one for each load."""
 
     name = "NamesTheLoad"
-    reuse = Reuse(filter=Reads.NODE, per_node=True)
+    reuse = Reuse(filter=Reads.NODE)
+    per_node = True
 
     def filter_node(self, pod: Pod, node: Node) -> bool | str:
         load = node.metadata.labels.get("load")
@@ -680,6 +689,18 @@ def test_records_of_small_clusters_are_limited(monkeypatch: pytest.MonkeyPatch) 
     assert 4 <= len(kept._frames) <= 10
 
 
+def test_places_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "PLACES_MAX", 5)
+    cache, side = Cache(), Side(reuses_answers=True)
+    cache.add_node(new_node(0, 0))
+    side.snapshot.refresh(cache)
+    kept = Records(side.snapshot)
+    pods = [PodInfo(make_pod(f"p{number}", cpu=number)) for number in range(20)]
+    for pod in pods:
+        kept.evaluation(side.profile, pod)
+    assert len(kept._places) == 5
+
+
 def test_what_no_pod_has_used_for_long_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(records, "UNUSED_ATTEMPTS_MAX", 20)
     cache, side = Cache(), Side(reuses_answers=True)
@@ -688,12 +709,54 @@ def test_what_no_pod_has_used_for_long_is_dropped(monkeypatch: pytest.MonkeyPatc
     kept = Records(side.snapshot)
     steady = PodInfo(make_pod("steady", cpu=1))
     for number in range(100):
-        for pod in (steady, PodInfo(make_pod(f"p{number}", image=f"i{number}", cpu=number))):
+        other = make_pod(f"p{number}", node_selector={"job": str(number)}, cpu=number)
+        for pod in (steady, PodInfo(other)):
             for _ in range(2):
                 kept.evaluation(side.profile, pod)
                 kept.looked_at(1)
     assert 5 <= len(kept._frames) <= 7
-    assert any(steady.shape.frame in frame for _, frame in cast(Any, kept._frames))
+    basis = kept._plans[side.profile.name].frame_of(steady)
+    assert any(basis == found for _, found in cast(Any, kept._frames))
+
+
+def test_applications_that_rules_about_nodes_do_not_distinguish_share_a_frame() -> None:
+    cache, side = Cache(), Side(reuses_answers=True)
+    cache.add_node(make_node("a", images={"known:latest": 1 << 30}))
+    side.snapshot.refresh(cache)
+    kept = Records(side.snapshot)
+    for number, image in enumerate(("x", "y", "z", "known", "known")):
+        pod = PodInfo(make_pod(f"p{number}", image=f"{image}:latest", cpu=number))
+        kept.evaluation(side.profile, pod)
+        kept.looked_at(1)
+    assert len(kept._frames) == 2
+
+
+def test_a_node_that_gets_an_image_distinguishes_pods_that_name_it() -> None:
+    cache, reusing, plain = Cache(), Side(reuses_answers=True), Side(reuses_answers=False)
+    for name in "ab":
+        cache.add_node(make_node(name))
+    for number in range(6):
+        if number == 3:
+            cache.update_node(make_node("b"), make_node("b", images={"x:latest": 1 << 30}))
+        pod = PodInfo(make_pod(f"p{number}", image="x" if number % 2 else "y"))
+        decisions = [side.decide(cache, pod) for side in (reusing, plain)]
+        totals = [one.scores.total.tolist() for one in decisions if one.scores is not None]
+        assert totals[0] == totals[1]
+
+
+@pytest.mark.parametrize(("pods", "is_bought"), [(3, False), (4, True)])
+def test_a_record_is_bought_once_asking_has_cost_as_much(pods: int, is_bought: bool) -> None:
+    cache, side = Cache(), Side(reuses_answers=True)
+    for number in range(20):
+        cache.add_node(new_node(number, number))
+    side.snapshot.refresh(cache)
+    kept = Records(side.snapshot)
+    pod = PodInfo(make_pod("p", cpu=1))
+    for _ in range(pods):
+        kept.evaluation(side.profile, pod)
+        # So few that three attempts pay for it.
+        kept.looked_at(7 - records._RECORD_OVERHEAD_ROWS)
+    assert bool(next(reversed(kept._records.values())).kept) == is_bought
 
 
 def test_pods_too_large_to_keep_anything_of_are_decided(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -744,8 +807,8 @@ def test_pods_that_request_different_resources_share_a_frame() -> None:
 
     def is_fit_reused() -> list[bool]:
         assert reusing.decider._records is not None
-        frames = [account.kept for account in reusing.decider._records._frames.values()]
-        return ["NodeResourcesFit" in frame.reused for frame in frames if frame is not None]
+        frames = reusing.decider._records._frames.values()
+        return ["NodeResourcesFit" in frame.reused for frame in frames]
 
     try_each("ababcdebaa")
     assert is_fit_reused() == [True]
@@ -867,8 +930,8 @@ class Quick:
         self.reuse = Reuse(
             filter=Reads.PODS,
             score=Reads.PODS,
-            concerns=lambda pod: True,
-            passes=self._passes,
+            pod=PodReads.CLUSTER,
+            rule=self._rule,
             final_scores=self._final_scores,
         )
 
@@ -893,9 +956,9 @@ class Quick:
         self.calls.append("normalize")
         return scores - 5
 
-    def _passes(self, state: Any, pod: PodInfo) -> bool:
+    def _rule(self, state: Any, pod: PodInfo) -> Rule:
         self.calls.append("passes")
-        return True
+        return Passing()
 
     def _final_scores(self, state: Any, pod: PodInfo, nodes: Nodes) -> Any:
         self.calls.append("final_scores")

@@ -6,7 +6,7 @@ import pytest
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.engine.equivalence.plan import ReusePlan
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import ASKED, Concern, PodReads, Reads, Reuse
 from kubestow.testing import make_plugin, make_pod, make_profile
 
 POD = PodInfo(make_pod())
@@ -24,13 +24,12 @@ PRE_FILTER: dict[str, Any] = {"pre_filter": lambda *_: None}
         pytest.param(SCORE, Reuse(score=Reads.PODS), True, id="score"),
         pytest.param(FILTER | SCORE, Reuse(filter=Reads.NODE), False, id="one-of-two"),
         pytest.param(FILTER | SCORE, Reuse(Reads.NODE, Reads.NODE), True, id="both"),
-        pytest.param(FILTER, Reuse(per_node=True), False, id="only-per-node"),
         pytest.param(PRE_FILTER, None, False, id="pre-filter-without-declaration"),
         pytest.param(
-            FILTER, Reuse(filter=Reads.NODE, unless=lambda pod: True), False, id="excepted"
+            FILTER, Reuse(filter=Reads.NODE, basis=lambda pod: ASKED), False, id="excepted"
         ),
         pytest.param(
-            FILTER, Reuse(filter=Reads.NODE, unless=lambda pod: False), True, id="not-excepted"
+            FILTER, Reuse(filter=Reads.NODE, basis=lambda pod: None), True, id="not-excepted"
         ),
     ],
 )
@@ -55,21 +54,17 @@ def test_versions_are_those_of_plugins_that_may_be_reused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("declared", "skips"),
+    ("concern", "skips"),
     [
-        pytest.param({}, (False, False), id="concerned"),
-        pytest.param(
-            {"concerns_filter": lambda pod: False}, (True, False), id="by-its-score-alone"
-        ),
-        pytest.param(
-            {"concerns_score": lambda pod: False}, (False, True), id="by-its-filter-alone"
-        ),
-        pytest.param({"concerns": lambda pod: False}, (True, True), id="unconcerned"),
+        pytest.param(Concern.BOTH, (False, False), id="concerned"),
+        pytest.param(Concern.SCORE, (True, False), id="by-its-score-alone"),
+        pytest.param(Concern.FILTER, (False, True), id="by-its-filter-alone"),
+        pytest.param(Concern.NOTHING, (True, True), id="unconcerned"),
     ],
 )
-def test_skipped(declared: dict[str, Any], skips: tuple[bool, bool]) -> None:
-    reuse = Reuse(**{"filter": Reads.PODS, "score": Reads.PODS, "concerns": bool, **declared})
-    other = Reuse(Reads.PODS, Reads.PODS, concerns=lambda pod: True)
+def test_skipped(concern: Concern, skips: tuple[bool, bool]) -> None:
+    other = Reuse(Reads.PODS, Reads.PODS, PodReads.CLUSTER)
+    reuse = other._replace(basis=lambda pod: concern)
     plan = ReusePlan(
         make_profile(
             make_plugin("A", **FILTER, **SCORE, reuse=other),

@@ -156,7 +156,7 @@ def kept_by_plugins(scheduler: Any) -> Any:
         "counted": set(claims._counted),
         "allocated": {
             name: dict(getattr(claims.allocated, name))
-            for name in ("dedicated", "_shared", "_consumed", "_listing", "_claims")
+            for name in ("dedicated", "_shared", "_consumed", "_listing", "_reasons")
         },
         # As upstream, they come back in the order of the undoing.
         "nominated": {

@@ -250,6 +250,19 @@ def test_a_claim_in_flight_and_written_counts_once() -> None:
     assert not claims.allocated.is_in_use(DEVICE)
 
 
+def test_a_claim_written_with_other_devices_than_those_in_flight_has_both() -> None:
+    claim = make_claim(version="1")
+    store, claims = make_claims(claim)
+    claims.start_allocation(in_flight(claim))
+    store.put(with_version(claim, "2", allocation=make_allocation("p/b")))
+    other = ("d.com", "p", "b")
+    assert claims.allocated.dedicated.keys() == {DEVICE, other}
+    claims.end_allocation(claim.metadata.uid, force=True)
+    assert claims.allocated.dedicated.keys() == {other}
+    store.remove("default", "claim")
+    assert not claims.allocated.dedicated
+
+
 def test_claims_made_for_extended_resources_are_found_by_pod() -> None:
     pod = make_pod()
     marked = {"resource.kubernetes.io/extended-resource-claim": "true"}

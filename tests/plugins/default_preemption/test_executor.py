@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cache.objects import ObjectStore
+from kubestow.cluster.resources import NAMESPACES, PODS
 from kubestow.errors import ApiError, NotFoundError
 from kubestow.framework.status import Code
 from kubestow.framework.waiting import PodInPreBind
@@ -202,6 +204,31 @@ def test_a_victim_in_pre_bind_is_cancelled_unless_it_is_too_late(is_prebound: bo
         ]
 
 
+@pytest.mark.parametrize("place", ["at permit", "in prebind"])
+def test_a_victim_that_was_stopped_is_not_evicted_again(place: str) -> None:
+    """Its place is free when its binding has ended; the event of that queues the preemptor."""
+    setting = Setting([victim("v1")])
+
+    async def scenario() -> None:
+        handle, stopped = setting.cluster.handle, setting.victims[0]
+        if place == "at permit":
+            handle.waiting_pods.add(stopped, {"Gang": 10.0})
+        else:
+            handle.in_pre_bind[stopped.uid] = PodInPreBind(None)
+        setting.evict()
+        await setting.cluster.run_work()
+        # Tried again before the end of the binding: other pods were deleted.
+        setting.evict()
+        assert not setting.executor.is_preempting(P.metadata.uid)
+        handle.waiting_pods.remove(stopped.uid)
+        handle.in_pre_bind.pop(stopped.uid, None)
+        await setting.cluster.run_work()
+
+    asyncio.run(scenario())
+    assert setting.client.calls == []
+    assert setting.notes == [("v1", "Preempted by pod u1 on node n1 (in kube-scheduler memory).")]
+
+
 def test_the_last_victim_goes_last() -> None:
     setting = Setting([victim("v1"), victim("v2"), victim("v3")])
     setting.run()
@@ -237,6 +264,52 @@ def test_a_victim_that_is_gone_is_done_without_an_event(call: str) -> None:
     setting.run()
     assert setting.notes == []
     assert setting.cluster.activated == []
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+@pytest.mark.parametrize("when", ["before the condition", "before the deletion"])
+def test_a_pod_made_again_under_the_name_of_a_victim_is_left_alone(
+    when: str, is_async: bool
+) -> None:
+    """As a StatefulSet does: the API server has another pod of this name than was chosen."""
+    api = MemoryCluster(ManualClock())
+    document = {
+        "metadata": {"name": "db-0", "namespace": "default"},
+        "spec": {"nodeName": "n1", "containers": [{"name": "main", "image": "db"}]},
+    }
+    api.create(NAMESPACES, {"metadata": {"name": "default"}})
+    chosen = api.create(PODS, document).typed
+    assert isinstance(chosen, Pod)
+
+    def make_again() -> None:
+        api.delete(PODS, "default", "db-0", grace_period_s=0)
+        api.create(PODS, document)
+
+    class Client(MemoryClient):
+        async def patch_pod_status(self, pod: Pod, **changes: Any) -> None:
+            if when == "before the condition":
+                make_again()
+            await super().patch_pod_status(pod, **changes)
+            if when == "before the deletion":
+                make_again()
+
+    cluster = SmallCluster([make_node("n1")], [chosen], plugins=(), waiting=[P], client=Client(api))
+    executor = Executor("DefaultPreemption", cluster.handle, is_async=is_async)
+    executor.evict(Preemptor.of_pod(PodInfo(P), is_member=False), "n1", [PodInfo(chosen)])
+
+    async def evict_before_the_watch_shows_it() -> None:
+        work = asyncio.ensure_future(cluster.run_work())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        cluster.objects.put(api.get(PODS, "default", "db-0").typed)
+        await work
+
+    asyncio.run(evict_before_the_watch_shows_it())
+    again = api.get(PODS, "default", "db-0").typed
+    assert isinstance(again, Pod)
+    assert again.metadata.uid != chosen.metadata.uid
+    assert (again.metadata.deletion_timestamp, again.status.conditions) == (None, ())
+    assert cluster.events.events == []
 
 
 class Watch:
@@ -369,6 +442,29 @@ def test_a_victim_stopped_in_memory_has_an_event_of_its_own() -> None:
     assert setting.watch.is_queued == [False]
     # The end of its binding, which is yet to come, queues the preemptor.
     assert setting.cluster.activated == []
+
+
+def test_a_victim_whose_binding_fails_meanwhile_leaves_no_event_to_wait_for() -> None:
+    setting = LateSetting([victim("v1")])
+    pods = setting.cluster.objects.pods
+    pods.put(make_pod("v1", uid="uid-v1", priority=1))  # It is being bound.
+
+    def bind_failed(call: tuple[str, ...]) -> None:
+        if call == ("delete", "v1"):
+            setting.watch.ask()
+
+    async def main() -> None:
+        setting.client.on_call = bind_failed
+        setting.evict()
+        work = asyncio.create_task(setting.cluster.run_work())
+        await turns()
+        # No plugin registers for the deletion of a pod without a node: the queue asks nothing.
+        pods.remove("default", "v1")
+        await work
+
+    asyncio.run(main())
+    assert setting.watch.is_queued == [False]
+    assert setting.cluster.activated == [P]
 
 
 def test_two_evictions_of_one_preemptor_have_one_mark() -> None:

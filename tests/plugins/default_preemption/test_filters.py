@@ -39,6 +39,23 @@ def test_those_that_look_at_the_single_pod_are_not_reused() -> None:
     assert [each.name for each in found.per_pod] == ["VolumeZone"]
 
 
+@pytest.mark.parametrize(
+    ("passed_before", "names"),
+    [
+        pytest.param(0, ["NodeUnschedulable", "NodeResourcesFit", "NodeAffinity"], id="none"),
+        # The second one reads what is free.
+        pytest.param(2, ["NodeResourcesFit", "NodeAffinity"], id="two"),
+        pytest.param(9, ["NodeResourcesFit"], id="all"),
+    ],
+)
+def test_those_that_read_nodes_alone_and_have_passed_them_are_left_out(
+    passed_before: int, names: list[str]
+) -> None:
+    table, pod = FilterTable(CLUSTER.profile), PodInfo(make_pod())
+    found = table.of_attempt(state_without("VolumeZone"), pod, passed_before)
+    assert [each.name for each in found] == names
+
+
 def test_selections_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filters, "_SELECTIONS_MAX", 2)
     table, pod = FilterTable(CLUSTER.profile), PodInfo(make_pod())

@@ -29,11 +29,11 @@ from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
 from kubestow.framework.node_plugin import NodeFilter
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import ASKED, Reads, Reuse
 from kubestow.framework.runner import run_pre_filter
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes, nodes_of
-from kubestow.plugins.default_preemption import trial_record, trial_records
+from kubestow.plugins.default_preemption import evictable, trial_record, trial_records
 from kubestow.plugins.default_preemption.by_numbers import ByNumbers
 from kubestow.plugins.default_preemption.candidates import Candidate
 from kubestow.plugins.default_preemption.dry_run import (
@@ -43,10 +43,10 @@ from kubestow.plugins.default_preemption.dry_run import (
     TrialResults,
 )
 from kubestow.plugins.default_preemption.eligibility import DEFAULT_RULES
+from kubestow.plugins.default_preemption.evictable import PodSlots
 from kubestow.plugins.default_preemption.filters import FilterTable
 from kubestow.plugins.default_preemption.many_nodes import ManyNodes
 from kubestow.plugins.default_preemption.one_node import OneNode
-from kubestow.plugins.default_preemption.reduced_nodes import PodSlots
 from kubestow.plugins.default_preemption.trial_record import TrialRecord
 from kubestow.plugins.default_preemption.trial_records import RecordedTrials, TrialRecords
 from kubestow.plugins.registry import REGISTRY
@@ -314,6 +314,7 @@ def test_pods_are_kept_apart_only_as_far_as_needed(
 ) -> None:
     """Nodes are tried once for all pods alike, and again when they change."""
     monkeypatch.setattr(trial_record, "FEW", few)
+    monkeypatch.setattr(evictable, "FEW", few)
     tried: list[int] = []
     keep = TrialRecord.keep
 
@@ -347,13 +348,17 @@ def test_pods_are_kept_apart_only_as_far_as_needed(
         assert len(dry_run.candidates()) == 2
         return sorted(tried)
 
-    assert search(make_pod("first", priority=3, cpu="2")) == [0, 1]
-    assert search(make_pod("second", priority=3, cpu="2")) == []
-    assert search(make_pod("higher", priority=4, cpu="2")) == [0, 1]
-    assert search(make_pod("other", priority=3, cpu="1")) == [0, 1]
     mounting = make_pod("mounting", priority=3, cpu="2", pvcs=["c1"])
-    assert search(mounting) == [0, 1]
-    assert search(msgspec.structs.replace(mounting)) == []
+    for pod in (
+        make_pod("plain", priority=3, cpu="2"),
+        make_pod("higher", priority=4, cpu="2"),
+        make_pod("other", priority=3, cpu="1"),
+        mounting,
+    ):
+        # Nothing is kept for a single pod.
+        assert search(pod) == []
+        assert search(msgspec.structs.replace(pod)) == [0, 1]
+        assert search(msgspec.structs.replace(pod)) == []
     cluster.cache.add_pod(PodInfo(make_pod("more", node="n1", priority=5)))
     cluster.snapshot.refresh(cluster.cache)
     assert 0 not in search(make_pod("third", priority=3, cpu="2"))
@@ -364,7 +369,7 @@ class FailsOnN1:
 
     name: ClassVar[str] = "FailsOnN1"
     args_type: ClassVar[None] = None
-    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, unless=lambda pod: True)
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, basis=lambda pod: ASKED)
 
     def __init__(self, args: object, handle: Handle) -> None:
         pass
@@ -396,6 +401,7 @@ def test_faults_are_reported_and_not_kept(plugin: type[FailsOnN1]) -> None:
     for wanted in (None, 1, 3):
         searches.check(PREEMPTORS[0], wanted)
     inputs = searches.inputs(PREEMPTORS[0])
+    searches.records.evaluator(inputs)
     first = searches.records.evaluator(inputs)
     assert isinstance(first, RecordedTrials)
     first.evaluate(np.arange(3), None)
@@ -407,7 +413,8 @@ class KeepsTeamsApart(NodeFilter):
     """Admits each team to its own nodes only: reads a label of the pod."""
 
     name: ClassVar[str] = "KeepsTeamsApart"
-    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, per_node=True)
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE)
+    per_node: ClassVar[bool] = True
 
     def filter_node(self, pod: Pod, node: Node) -> bool | str:
         return pod.metadata.labels["team"] == node.metadata.labels["team"] or "another team"
@@ -432,7 +439,8 @@ class NamesTheLoad(NodeFilter):
     """Rejects every node with a reason of its own, another one for each load."""
 
     name: ClassVar[str] = "NamesTheLoad"
-    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, per_node=True)
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE)
+    per_node: ClassVar[bool] = True
 
     def filter_node(self, pod: Pod, node: Node) -> str:
         return f"load is {node.metadata.labels['load']}"
@@ -495,7 +503,7 @@ def test_budgets_of_earlier_times_are_not_kept() -> None:
 
 def test_numbers_of_all_pods_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit counts numbers for each node. Those of its pods would be many times as many."""
-    monkeypatch.setattr(trial_record, "FEW", 0)
+    monkeypatch.setattr(evictable, "FEW", 0)
     searches = Searches(
         SmallCluster(
             [make_node("n0", cpu="4"), make_node("n1", cpu="4")],
@@ -504,8 +512,10 @@ def test_numbers_of_all_pods_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> No
         )
     )
     searches.check(PREEMPTORS[0], None)
+    searches.check(PREEMPTORS[0], None)
     gc.collect()
     (record,) = searches.records._records.values()
+    assert record is not None
     assert [pod.name for pod in record.victims_of(1)] == ["v1"]
     assert not [one for one in gc.get_objects() if isinstance(one, PodSlots)]
 
@@ -519,5 +529,6 @@ def test_a_filter_that_counts_other_pods_keeps_nothing() -> None:
     searches = Searches(cluster)
     plain = searches.inputs(make_pod("plain", priority=3))
     counted = searches.inputs(make_pod("counted", priority=3, pvcs=["c3"]))
-    assert isinstance(searches.records.evaluator(plain), RecordedTrials)
-    assert isinstance(searches.records.evaluator(counted), ManyNodes)
+    for inputs, kind in ((plain, RecordedTrials), (counted, ManyNodes)):
+        searches.records.evaluator(inputs)
+        assert isinstance(searches.records.evaluator(inputs), kind)

@@ -9,7 +9,7 @@ from kubestow.cache.objects import ObjectStore
 from kubestow.errors import PluginError
 from kubestow.index.devices.inventory import DeviceInventory
 from kubestow.index.devices.per_node import NodeSlots
-from kubestow.plugins.dynamic_resources.pools import NodePools, PoolCache, node_pools
+from kubestow.plugins.dynamic_resources.pools import NodePools, PoolCache, PoolGathering
 from kubestow.testing import make_node, make_term
 from kubestow.testing.devices import make_device, make_slice
 
@@ -28,7 +28,7 @@ def make_inventory(*slices: ResourceSlice) -> DeviceInventory:
 
 
 def pools_of(*slices: ResourceSlice) -> NodePools:
-    return node_pools(make_inventory(*slices), NODE)
+    return PoolGathering(make_inventory(*slices)).of(NODE)
 
 
 def names(pools: NodePools) -> list[str]:
@@ -175,7 +175,7 @@ def test_a_selector_that_does_not_parse_fails_every_node() -> None:
 def test_pools_are_kept_until_slices_or_labels_change() -> None:
     store = ObjectStore[ResourceSlice]()
     store.put(make_slice("a", node_selector=selector("rack In 7")))
-    cache = PoolCache(DeviceInventory(store, NodeSlots()))
+    cache = PoolCache(PoolGathering(DeviceInventory(store, NodeSlots())))
     pools = cache.of(NODE)
     assert cache.of(NODE) is pools
     assert cache.of(make_node("n1", cpu="1", labels={"rack": "7"})) is pools
@@ -188,7 +188,7 @@ def test_pools_are_kept_until_slices_or_labels_change() -> None:
 
 def test_pools_are_kept_for_a_limited_number_of_nodes() -> None:
     """Nodes of autoscaled clusters come and go with ever new names."""
-    cache = PoolCache(DeviceInventory(ObjectStore[ResourceSlice](), NodeSlots()))
+    cache = PoolCache(PoolGathering(DeviceInventory(ObjectStore[ResourceSlice](), NodeSlots())))
     for number in range(3 * NUMBERED_SPARE):
         cache.of(make_node(f"n{number}"))
         assert len(cache._kept) <= 2 * NUMBERED_SPARE + 64
@@ -196,7 +196,7 @@ def test_pools_are_kept_for_a_limited_number_of_nodes() -> None:
 
 def test_devices_of_deleted_nodes_are_forgotten() -> None:
     store = ObjectStore[ResourceSlice]()
-    cache = PoolCache(DeviceInventory(store, NodeSlots()))
+    cache = PoolCache(PoolGathering(DeviceInventory(store, NodeSlots())))
     staying = make_node("staying")
     store.put(make_slice("staying", node="staying", pool="staying"))
     for number in range(500):

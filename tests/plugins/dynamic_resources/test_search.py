@@ -24,12 +24,13 @@ from kubestow.cache.objects import ObjectStore
 from kubestow.errors import PluginError
 from kubestow.index.devices.allocated import AllocatedDevices
 from kubestow.index.devices.claims import Claims
-from kubestow.index.devices.inventory import DeviceInventory, PublishedDevice
+from kubestow.index.devices.inventory import DeviceInventory
 from kubestow.index.devices.per_node import NodeSlots
-from kubestow.plugins.dynamic_resources import results
+from kubestow.plugins.dynamic_resources.draft import Fitness
 from kubestow.plugins.dynamic_resources.features import Features
-from kubestow.plugins.dynamic_resources.pools import NodePools, node_pools
+from kubestow.plugins.dynamic_resources.pools import NodePools, PoolGathering
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan, plan_claim
+from kubestow.plugins.dynamic_resources.results import AllocationMaker, with_share_ids
 from kubestow.plugins.dynamic_resources.search import Search
 from kubestow.plugins.dynamic_resources.walk import Choice
 from kubestow.testing import make_node
@@ -74,19 +75,10 @@ def make_search(
     for claim in allocated:
         claim_store.put(claim)
     inventory = DeviceInventory(slice_store, NodeSlots())
-    pools = node_pools(inventory, node, partitionable=features.partitionable)
-
-    def reaches(published: PublishedDevice) -> bool:
-        return published.reach.includes(node)
-
-    search = Search(
-        [plan_claim(claim, CLASSES.get) for claim in claims],
-        pools,
-        Claims(claim_store, AllocatedDevices(inventory.note_change)).allocated,
-        reaches,
-        features,
-        deadline,
-    )
+    pools = PoolGathering(inventory, features).of(node)
+    held = Claims(claim_store, AllocatedDevices(inventory.note_change)).allocated
+    fitness = Fitness(held, node, features, deadline)
+    search = Search([plan_claim(claim, CLASSES.get) for claim in claims], pools, fitness, deadline)
     return search, pools
 
 
@@ -442,8 +434,8 @@ def shared_picks(*requests: DeviceRequest, consumed: str = "") -> list[int] | No
 
 def _claim_of(choice: Choice) -> ResourceClaim:
     plan = ClaimPlan(make_claim("earlier"), (), ())
-    allocation = results.make_allocation(plan, choice, "n1")
-    return make_claim("earlier", allocation=results.with_share_ids(allocation, ["share"]))
+    allocation = AllocationMaker().make(plan, choice, "n1")
+    return make_claim("earlier", allocation=with_share_ids(allocation, ["share"]))
 
 
 GI = 2**30

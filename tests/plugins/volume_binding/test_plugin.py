@@ -14,6 +14,7 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.plugin_args import UtilizationShapePoint, VolumeBindingArgs
 from kubestow.errors import ConfigError, PluginError
+from kubestow.framework.attempt_timer import NoTimer
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import SimulatedNode, nodes_of
@@ -325,6 +326,26 @@ def test_8_scores_follow_the_shape_behind_the_gate() -> None:
     # With a volume found, what is provisioned does not count.
     assert score("a", "static") == 75
     assert score("bound") == 0
+
+
+def test_scoring_lets_others_go_on_between_two_nodes() -> None:
+    """A pod may have a thousand claims, each of which is looked up on each node."""
+    world = World(
+        make_storage_class("a"),
+        make_claim("c", class_name="a"),
+        gates={"StorageCapacityScoring": True},
+    )
+    pod = PodInfo(make_pod(pvcs=["c"]))
+    assert world.filter(pod.pod) == {}
+    pauses: list[None] = []
+
+    class CountingTimer(NoTimer):
+        def pause(self) -> None:
+            pauses.append(None)
+
+    world.state.timer = CountingTimer()
+    world.plugin.score(world.state, pod, nodes_of(world.snapshot))
+    assert len(pauses) == len(world.snapshot)
 
 
 def test_scoring_is_skipped_without_the_gate() -> None:

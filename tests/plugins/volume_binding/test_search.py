@@ -465,7 +465,7 @@ def test_selectors_of_objects_that_are_gone_are_forgotten() -> None:
         capacities = capacities_by_class.of_class("fast")
         assert len(volumes.patterns) <= UNUSED_SELECTORS_MAX + 2
         assert len(capacities._patterns) <= UNUSED_SELECTORS_MAX + 2
-    assert len(volumes.groups) == len(capacities._objects) == 1
+    assert len(volumes.groups) == len(capacities._groups) == 1
 
 
 def test_classes_that_are_out_of_use_are_forgotten() -> None:

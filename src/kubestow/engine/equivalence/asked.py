@@ -36,6 +36,7 @@ def asked_steps(
     is_prepared: Callable[[str], bool],
     is_filter_kept: Callable[[FilterStep], bool],
     is_score_kept: Callable[[ScoreStep], bool],
+    answered: str | None,
     skipped: Skipped,
     prepared: Skipped,
 ) -> AskedSteps:
@@ -45,7 +46,7 @@ def asked_steps(
     scores = [
         step
         for step in profile.score_steps
-        if step.name not in skipped.score and not is_score_kept(step)
+        if step.name not in skipped.score and step.name != answered and not is_score_kept(step)
     ]
     final = {step.name for step in scores if step.reuse.final_scores is not None}
     return AskedSteps(
@@ -57,7 +58,9 @@ def asked_steps(
         [
             step
             for step in profile.filter_steps
-            if step.name not in left_out.filter and not is_filter_kept(step)
+            if step.name not in left_out.filter
+            and step.name != answered
+            and not is_filter_kept(step)
         ],
         [
             (name, plugin)

@@ -1,13 +1,15 @@
 """One attempt that reuses the answers kept for the pod's frame, and for its shape if there are."""
 
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from operator import methodcaller
+from typing import Final, NoReturn, TypeVar
 
 import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray, Rows
 from kubestow.engine.equivalence.asked import Skipped
+from kubestow.engine.equivalence.extended_record import ExtendedRecord
 from kubestow.engine.equivalence.frame_record import FrameRecord, NormalizedScore
 from kubestow.engine.equivalence.passing_nodes import PassingBook, PassingNodes
 from kubestow.engine.equivalence.preparation import ask_pre_score
@@ -25,7 +27,7 @@ from kubestow.framework.diagnosis import PASSED, Rejections, decode_status
 from kubestow.framework.faults import pass_on_exit
 from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
 from kubestow.framework.profile import FilterStep
-from kubestow.framework.reuse import Condition, RowCodes
+from kubestow.framework.reuse import RowAnswers, RowCodes, Rule
 from kubestow.framework.runner import (
     FilterError,
     PluginScores,
@@ -44,24 +46,69 @@ from kubestow.framework.runner import (
 from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
 
+T = TypeVar("T")
+
+_PASSES_ALL: Final[Callable[[Rule], bool]] = methodcaller("passes_all")
+_INT64: Final = np.dtype(np.int64)
+_ROW_CODES: Final[Callable[[Rule], RowCodes | None]] = methodcaller("row_codes")
+
 
 class Kept:
     """What is kept for a pod, and what is left to ask: the same for many pods in a row.
 
-    skipped   the plugins that leave the pod alone
+    skipped     the plugins that leave the pod alone
+    answering   a plugin that keeps what it answers on all rows, and the function that gives it
     """
 
-    __slots__ = ("frame", "passing", "record", "skipped", "steps")
+    __slots__ = (
+        "_answers",
+        "_extended",
+        "answering",
+        "frame",
+        "passing",
+        "record",
+        "skipped",
+        "steps",
+    )
 
-    def __init__(self, frame: FrameRecord, record: Record | None, skipped: Skipped) -> None:
+    def __init__(
+        self,
+        frame: FrameRecord,
+        record: Record | None,
+        skipped: Skipped,
+        answered: str | None = None,
+    ) -> None:
+        """The record has the answers of the plugin `answered` as well."""
         self.frame = frame
         self.record = record
         self.skipped = skipped
-        self.steps = frame.asked(skipped, None if record is None else record.skipped)
-        self.passing = PassingBook()
+        self.steps = frame.asked(skipped, None if record is None else record.skipped, answered)
+        # Without a record, shapes differ in nothing that is kept.
+        self.passing = frame.passing_book() if record is None else PassingBook()
+        has_forms = record is not None and record.has_row_forms and answered is None
+        self.answering = frame.plan.answering(skipped) if has_forms else None
+        # What it answered on the last pod, and what is kept with that in the record.
+        self._answers: RowAnswers | None = None
+        self._extended: Kept | None = None
 
-    def is_of(self, frame: FrameRecord, record: Record | None, skipped: Skipped) -> bool:
-        return self.frame is frame and self.record is record and self.skipped is skipped
+    def is_of(self, record: Record | None, skipped: Skipped) -> bool:
+        return self.record is record and self.skipped is skipped
+
+    def extended(self, pod: PodInfo) -> "Kept":
+        """What is kept, with the answers of that plugin in the record where they are the same for
+        the second pod in a row: then others will come."""
+        assert self.answering is not None
+        name, answers_of = self.answering
+        answers = answers_of(pod)
+        if answers is None or answers is not self._answers:
+            self._answers, self._extended = answers, None
+            return self
+        extended = self._extended
+        if extended is None or extended.record is None or extended.record.is_spoilt:
+            assert self.record is not None
+            record = ExtendedRecord(self.frame, self.record, name, answers)
+            extended = self._extended = Kept(self.frame, record, self.skipped, name)
+        return extended
 
 
 class ReusingEvaluation:
@@ -115,9 +162,15 @@ class ReusingEvaluation:
         return found
 
     def passing_nodes(self) -> PassingNodes | None:
+        if not self._filters:
+            frame, record = self._fresh()
+            log = frame.snapshot.log
+            changes = 0 if record is None else record.verdict_changes
+            state = changes, log.node_end, log.epoch
+            return self._passing.find((), frame.snapshot, self, state)
         asked: list[tuple[int, RowCodes]] = []
         for step in self._filters:
-            codes = self._codes_of(step)
+            codes = self._known(step, _ROW_CODES)
             if codes is None:
                 return None
             asked.append((step.filter_index, codes))
@@ -125,14 +178,6 @@ class ReusingEvaluation:
         self._fresh()
         basis = tuple([(index, codes.basis) for index, codes in asked])
         return self._passing.find(basis, self._frame.snapshot, self)
-
-    def _codes_of(self, step: FilterStep) -> RowCodes | None:
-        row_codes = step.reuse.row_codes
-        try:
-            return None if row_codes is None else row_codes(self.state, self._pod)
-        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
-            pass_on_exit(error)
-            raise FallBackToPlain from error
 
     def first_failure(self, row: int) -> tuple[int, int]:
         """The index of the first filter to reject the node, or PASSED, and its code. Call
@@ -195,7 +240,14 @@ class ReusingEvaluation:
         return decode_status(frame.profile.filter[failed_by], self.state, code)
 
     def depends_on_shape(self) -> bool:
-        return self._record is not None and not self._filters and not self._steps.pre_filter
+        record = self._record
+        # What a plugin answers on rows may be about more of the pod.
+        return (
+            record is not None
+            and record.row_codes is None
+            and not self._filters
+            and not self._steps.pre_filter
+        )
 
     def _fresh(self) -> tuple[FrameRecord, Record | None]:
         """What is kept, up to date. A pod that gets its nominated node does not need it."""
@@ -226,7 +278,7 @@ class ReusingEvaluation:
         if self._steps.pre_filter:
             self._ask_pre_filter()
         if self._filters:
-            self._filters = [step for step in self._filters if not self._holds(step.reuse.passes)]
+            self._filters = [step for step in self._filters if not self._known(step, _PASSES_ALL)]
         return self._frame.outcome
 
     def _ask_pre_filter(self) -> None:
@@ -241,10 +293,11 @@ class ReusingEvaluation:
             state.skip_filter |= {name}
             self._filters = [step for step in self._filters if step.name != name]
 
-    def _holds(self, condition: Condition | None) -> bool:
-        """Whether what a plugin declares for some attempts is true of this one."""
+    def _known(self, step: FilterStep, read: Callable[[Rule], T]) -> T | None:
+        """What the filter's rule says of this attempt; None if it has none."""
+        rule = step.reuse.rule
         try:
-            return condition is not None and condition(self.state, self._pod)
+            return None if rule is None else read(rule(self.state, self._pod))
         except BaseException as error:  # A fault in one plugin must not stop the scheduler.
             pass_on_exit(error)
             raise FallBackToPlain from error
@@ -259,7 +312,7 @@ class ReusingEvaluation:
         for step in self._filters:
             # Only where no earlier filter has rejected the node already.
             positions = None
-            if step.reuse.per_node and has_rejected:
+            if step.per_node and has_rejected:
                 failed_by = verdicts.failed_by
                 positions = np.flatnonzero((failed_by == PASSED) | (failed_by > step.filter_index))
             asked = nodes if positions is None else nodes.subset(positions)
@@ -289,11 +342,13 @@ class ReusingEvaluation:
     def scores(self, rows: Rows) -> Scores:
         frame, record = self._fresh()
         nodes = nodes_of(frame.snapshot, rows) if self._steps.score else None
-        if nodes is not None:
+        if nodes is not None and self._steps.pre_score:
             self._prepare_asked(nodes)
         self.state.meter.point_ended(PRE_SCORE)
         # A copy: what is kept changes with the next pod.
-        total = (frame if record is None else record).score[rows].astype(np.int64)
+        total = (frame if record is None else record).score[rows]
+        if total.dtype is not _INT64 or type(rows) is slice:
+            total = total.astype(np.int64)
         if record is not None and frame.has_scores:
             total += frame.score[rows]
         if frame.constant:
@@ -317,18 +372,18 @@ class ReusingEvaluation:
                 raise FallBackToPlain
 
     def _add_asked(self, total: IntArray, nodes: Nodes) -> None:
-        state = self.state
+        state, pod, count = self.state, self._pod, len(total)
         for step in self._steps.score:
-            if step.name in state.skip_score or self._holds(step.reuse.scores_zero):
+            if step.name in state.skip_score:
                 continue
-            if step.reuse.final_scores is not None:
-                scores = final_scores_of(step, step.reuse.final_scores, state, self._pod, nodes)
+            if (final_scores := step.reuse.final_scores) is not None:
+                scores = final_scores_of(step, final_scores, state, pod, nodes, count)
                 if scores is None:
                     state.skip_score |= {step.name}
                     continue
             else:
-                raw = score_of(step, state, self._pod, nodes)
-                scores = normalize_of(step, state, self._pod, raw)
+                raw = score_of(step, state, pod, nodes)
+                scores = normalize_of(step, state, pod, raw)
             checked(scores)
             total += scores if step.weight == 1 else scores * step.weight
 

@@ -12,6 +12,7 @@ The arrays are as narrow as their numbers allow, since there is one of each per 
 
 from array import array
 from collections.abc import Hashable
+from weakref import ReferenceType, ref
 
 import numpy as np
 
@@ -20,7 +21,8 @@ from kubestow.arrays import ALL_ROWS, IntArray, IntpArray, NarrowArray, Rows, na
 from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.equivalence.asked import AskedSteps, Skipped, asked_steps
-from kubestow.engine.equivalence.plan import ReusePlan, Versions
+from kubestow.engine.equivalence.passing_nodes import PassingBook
+from kubestow.engine.equivalence.plan import ReusePlan
 from kubestow.engine.equivalence.verdicts import (
     add_scores,
     all_passing,
@@ -57,7 +59,10 @@ class FrameRecord(Follower):
     constant         what normalised scores that are the same for all nodes add to each
     has_failed       whether a plugin failed while it was brought up to date
     seen_share       the share of nodes that fitted in the last search
+    used_at          the number of the last attempt that had it
     """
+
+    used_at = 0
 
     def __init__(
         self,
@@ -81,11 +86,11 @@ class FrameRecord(Follower):
             self.outcome = PreFilterOutcome(left.node_names, None, (plugin_name,))
         self.has_failed = False
         self.seen_share = 1.0
+        self._passing: ReferenceType[PassingBook] | None = None
         self._pod = pod
         self._node_count = len(snapshot)
-        self._versions: Versions = plan.versions()
         self._has_many_statuses = False
-        self._asked: dict[tuple[Skipped, Skipped | None], AskedSteps] = {}
+        self._asked: dict[Hashable, AskedSteps] = {}
         self._filters = [
             step
             for step in self.profile.filter_steps
@@ -123,26 +128,28 @@ class FrameRecord(Follower):
         self._record_group = self.profile.name, names
         self._compute_all()
 
-    def is_valid(self, pod: PodInfo) -> bool:
-        """Whether the answers still hold; `pod` is any pod of the frame."""
+    def is_valid(self) -> bool:
+        """Whether the answers still hold."""
         # The number of nodes is part of some scores.
-        if (
-            len(self.snapshot.names) != self._node_count
-            or self._has_many_statuses
-            or self.has_failed
-        ):
-            return False
-        for version, value in self._versions:
-            if version() != value:
-                self._versions = self.plan.versions()
-                return self.plan.reused(pod) == self.reused
-        return True
+        return (
+            len(self.snapshot.names) == self._node_count
+            and not self._has_many_statuses
+            and not self.has_failed
+        )
+
+    def passing_book(self) -> PassingBook:
+        """The lists of pods of this frame without a record; kept by the shapes that came last."""
+        book = None if self._passing is None else self._passing()
+        if book is None:
+            book = PassingBook()
+            self._passing = ref(book)
+        return book
 
     def record_key(self, pod: PodInfo) -> Hashable:
         """Equal for pods that have the same record: not only those of this frame if it reads
         nothing but requests."""
         if self.shares_record:
-            return self._record_group, pod.shape.requests(pod.pod)
+            return self._record_group, pod.shape.requests
         return self._record_group, pod.full_shape if self.plan.reads_all else pod.shape
 
     # --- which steps ---
@@ -160,21 +167,27 @@ class FrameRecord(Follower):
         # A normalised score that reads pods is asked for: any placed pod may change all of it.
         return step.name in self.reused and (step.normalizer is None or self._keeps_score(step))
 
-    def asked(self, skipped: Skipped, by_record: Skipped | None) -> AskedSteps:
+    def asked(
+        self, skipped: Skipped, by_record: Skipped | None, answered: str | None
+    ) -> AskedSteps:
         """The steps of an attempt that has this frame.
 
         `by_record` are the plugins that left themselves out of the record; None if there is none.
+        Those of the plugin `answered` are in the record as well.
         """
-        key = skipped, by_record
+        key = skipped, by_record, answered
         found = self._asked.get(key)
         if found is None:
             has_record = by_record is not None
             prepared = Skipped(self.state.skip_filter, self.state.skip_score)
             found = self._asked[key] = asked_steps(
                 self.profile,
-                is_prepared=(self.reused if has_record else self.prepared).__contains__,
+                is_prepared=(
+                    self.reused | {answered} if has_record else self.prepared
+                ).__contains__,
                 is_filter_kept=self._is_reused if has_record else self._keeps_filter,
                 is_score_kept=self._in_record if has_record else self._keeps_score,
+                answered=answered,
                 skipped=skipped,
                 prepared=prepared if by_record is None else prepared.joined(by_record),
             )

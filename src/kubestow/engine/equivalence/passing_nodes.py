@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from kubestow.arrays import ALL_ROWS, IntpArray, Rows
+from kubestow.arrays import ALL_ROWS, IntpArray, Rows, smallest
 from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
 from kubestow.framework.diagnosis import PASSED
@@ -48,6 +48,9 @@ class PassingNodes(Follower):
     is_usable   at least one passes, and no filter failed on a node: a search ends at that node
     """
 
+    # The position at which the last search ended.
+    _next = 0
+
     def __init__(self, snapshot: Snapshot, source: RowVerdicts) -> None:
         super().__init__(snapshot.log, Depends.PODS)
         self._source = source
@@ -71,13 +74,16 @@ class PassingNodes(Follower):
         """The first `wanted` rows that pass, from row `first` on and round, and how many rows are
         looked at for it: up to the next one that passes."""
         rows, count = self._rows, self._count
-        position = int(rows[:count].searchsorted(first))
-        end = position + wanted
+        # Mostly the search goes on where the last one ended.
+        position = self._next
+        if not (0 < position < count and rows.item(position - 1) < first <= rows.item(position)):
+            position = int(rows[:count].searchsorted(first))
+        end = self._next = position + wanted
         if end < count:
             return _as_slice(rows[position:end]), rows.item(end) - first
         if wanted >= count:
             return np.concatenate((rows[position:count], rows[:position])), len(rows)
-        end -= count
+        end = self._next = end - count
         found = np.concatenate((rows[position:count], rows[:end]))
         return found, rows.item(end) + len(rows) - first
 
@@ -121,7 +127,7 @@ class PassingNodes(Follower):
         self._list(found)
 
     def _list(self, found: Verdicts) -> None:
-        self._has_errors |= bool(np.minimum.reduce(found.codes, initial=0) < 0)
+        self._has_errors |= smallest(found.codes) < 0
         failed_by = self._failed_by
         passing = np.flatnonzero(failed_by == PASSED)
         self._rows = np.zeros(len(failed_by), np.intp)
@@ -160,7 +166,7 @@ class PassingNodes(Follower):
 
 
 class PassingBook:
-    """The lists of pods that have the same frame and record, by the basis of their verdicts."""
+    """The lists of pods with the same frame and record, or with none, by the basis of verdicts."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
@@ -171,8 +177,17 @@ class PassingBook:
         if self._last is not None:
             self._last.paid_rows += evaluated_count + _SEARCH_OVERHEAD_ROWS
 
-    def find(self, basis: Hashable, snapshot: Snapshot, source: RowVerdicts) -> PassingNodes | None:
-        """The list, up to date; None if it does not pay yet, or must not be used."""
+    def find(
+        self,
+        basis: Hashable,
+        snapshot: Snapshot,
+        source: RowVerdicts,
+        state: Hashable = None,
+    ) -> PassingNodes | None:
+        """The list, up to date; None if it does not pay yet, or must not be used.
+
+        `state` is another one whenever verdicts may have changed; None if that is not known.
+        """
         entry = self._entries.get(basis)
         if entry is None:
             entry = self._entries[basis] = _Entry()
@@ -183,20 +198,23 @@ class PassingBook:
         self._last = entry
         nodes = entry.nodes
         if nodes is not None:
-            nodes.refresh(source)
+            if state is None or state != entry.state:
+                nodes.refresh(source)
         elif entry.paid_rows >= len(snapshot):
             nodes = entry.nodes = PassingNodes(snapshot, source)
+        entry.state = state
         return nodes if nodes is not None and nodes.is_usable else None
 
 
 class _Entry:
-    """A list, or what was paid for searches without it."""
+    """A list, or what was paid for searches without it; of verdicts in that state, if known."""
 
-    __slots__ = ("nodes", "paid_rows")
+    __slots__ = ("nodes", "paid_rows", "state")
 
     def __init__(self) -> None:
         self.nodes: PassingNodes | None = None
         self.paid_rows = 0
+        self.state: Hashable = None
 
 
 def _as_slice(rows: IntpArray) -> slice | IntpArray:

@@ -1,15 +1,32 @@
 """Which plugins of a profile have their answers reused for a pod, by what they declare."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping
+from operator import attrgetter
+from typing import Final, cast
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.engine.equivalence.asked import Skipped
-from kubestow.engine.equivalence.batch import RecordBatches
-from kubestow.framework.profile import FilterStep, Profile, ScoreStep
-from kubestow.framework.reuse import NO_REUSE, PodReads, Reuse, reuse_of
+from kubestow.framework.profile import Profile
+from kubestow.framework.reuse import (
+    ASKED,
+    NO_REUSE,
+    Basis,
+    Concern,
+    PodReads,
+    Reuse,
+    RowAnswers,
+    reuse_of,
+)
 
-# What the answers of all `Reuse.unless` of a profile depend on besides the pod.
-Versions = list[tuple[Callable[[], Hashable], Hashable]]
+AnswersOf = Callable[[PodInfo], RowAnswers | None]
+
+# Amounts are in no frame: one value for all pods.
+_BASES: Final[Mapping[PodReads, Basis]] = {
+    PodReads.REQUESTS: bool,
+    PodReads.SPEC: attrgetter("frame"),
+    PodReads.AMOUNTS: bool,
+    PodReads.ALL: attrgetter("full_shape"),
+}
 
 
 class ReusePlan:
@@ -23,69 +40,54 @@ class ReusePlan:
         self.by_amounts = self.by_requests | _named(
             declared, lambda reuse: reuse.pod is PodReads.AMOUNTS
         )
-        self._names = _named(declared, lambda reuse: reuse.concerns is None)
+        self._names = _named(declared, lambda reuse: reuse.pod is not PodReads.CLUSTER)
         self.reads_all = any(reuse.pod is PodReads.ALL for reuse in declared.values())
-        # The plugins that except the same pods have one bit.
-        excepting: dict[Callable[[PodInfo], bool], list[str]] = {}
+        # Plugins that read the same of a pod may have one function.
+        bases: dict[Basis, list[str]] = {}
         for name, reuse in declared.items():
-            if reuse.unless is not None:
-                excepting.setdefault(reuse.unless, []).append(name)
-        self._exceptions = [
-            (1 << number, unless, names) for number, (unless, names) in enumerate(excepting.items())
-        ]
-        concerning = {name: reuse for name, reuse in declared.items() if reuse.concerns is not None}
-        self._concerning = list(concerning)
+            if reuse.pod is not PodReads.CLUSTER:
+                bases.setdefault(reuse.basis or _BASES[reuse.pod], []).append(name)
+        self._bases = list(bases)
+        self._named = list(bases.values())
+        concerning = self._concerning = [name for name in declared if name not in self._names]
         # Two bits for each: whether its Filter, and whether its Score, is to be asked.
         self._concerns = [
-            (1 << 2 * number, reuse.concerns, reuse.concerns_filter, reuse.concerns_score)
-            for number, reuse in enumerate(concerning.values())
-            if reuse.concerns is not None
+            (2 * number, cast(Callable[[PodInfo], int], declared[name].basis or _both))
+            for number, name in enumerate(concerning)
         ]
         self._skipped: dict[int, Skipped] = {}
-        self._batches: dict[tuple[str, ...], RecordBatches] = {}
+        # Of these plugins some keep what they answer on all rows.
+        answering = [(name, declared[name].row_answers) for name in concerning]
+        self._answering = [(name, answers) for name, answers in answering if answers is not None]
         # Plugins that read the same objects may give the same function.
         versions = [reuse.version for reuse in declared.values() if reuse.version is not None]
         self._versions = list(dict.fromkeys(versions))
 
     def frame_of(self, pod: PodInfo) -> Hashable:
         """Equal for pods that get the same answers, resources aside, from the same plugins."""
-        return pod.full_shape if self.reads_all else pod.shape.frame, self._excepting(pod)
+        return tuple([basis(pod) for basis in self._bases])
 
-    def versions(self) -> Versions:
-        """While these functions give the same values, so does `reused` for pods of one shape."""
+    def versions(self) -> list[tuple[Callable[[], Hashable], Hashable]]:
+        """While these functions give the same values, so does `frame_of` for pods of one shape."""
         return [(version, version()) for version in self._versions]
 
     def reused(self, pod: PodInfo) -> frozenset[str]:
         """The plugins whose answers are reused for pods of this frame."""
-        bits = self._excepting(pod)
-        return self._names.difference(*(names for bit, _, names in self._exceptions if bits & bit))
-
-    def _excepting(self, pod: PodInfo) -> int:
-        """The bits of the plugins that except this pod."""
-        bits = 0
-        for bit, unless, _ in self._exceptions:
-            if unless(pod):
-                bits |= bit
-        return bits
-
-    def batches(self, filters: Sequence[FilterStep], scores: Sequence[ScoreStep]) -> RecordBatches:
-        """Where records of these steps are computed together."""
-        key = *(step.name for step in filters), "", *(step.name for step in scores)
-        found = self._batches.get(key)
-        if found is None:
-            found = self._batches[key] = RecordBatches()
-        return found
+        found = zip(self._bases, self._named, strict=True)
+        return self._names.difference(*(names for basis, names in found if basis(pod) is ASKED))
 
     def skipped(self, pod: PodInfo) -> Skipped:
         """The plugins that need not be asked about this pod; equal sets are one object."""
         asked = 0
-        for bit, concerns, concerns_filter, concerns_score in self._concerns:
-            if concerns(pod):
-                if concerns_filter is None or concerns_filter(pod):
-                    asked |= bit
-                if concerns_score is None or concerns_score(pod):
-                    asked |= bit << 1
+        for shift, concern in self._concerns:
+            asked |= concern(pod) << shift
         return self._skipped.get(asked) or self._find_skipped(asked)
+
+    def answering(self, skipped: Skipped) -> tuple[str, AnswersOf] | None:
+        """The first plugin that keeps what it answers on all rows, of those that are asked."""
+        left_out = skipped.filter & skipped.score
+        asked = (each for each in self._answering if each[0] not in left_out)
+        return next(asked, None)
 
     def _find_skipped(self, asked: int) -> Skipped:
         names = self._concerning
@@ -94,6 +96,10 @@ class ReusePlan:
             frozenset([name for number, name in enumerate(names) if not asked >> 2 * number & 2]),
         )
         return found
+
+
+def _both(pod: PodInfo) -> Hashable:
+    return Concern.BOTH
 
 
 def _named(declared: dict[str, Reuse], holds: Callable[[Reuse], bool]) -> frozenset[str]:

@@ -8,16 +8,15 @@ Not here: when a record is made and used (`records`), which plugins take part (`
 """
 
 from array import array
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray, IntpArray, narrowed, put
-from kubestow.cache.change_log import Depends
 from kubestow.cache.node_info import NodeInfo
 from kubestow.engine.equivalence.asked import Skipped
-from kubestow.engine.equivalence.batch import RecordBatch, RequestNumbers
 from kubestow.engine.equivalence.frame_record import FrameRecord
 from kubestow.engine.equivalence.verdicts import (
     FallBackToPlain,
@@ -31,6 +30,7 @@ from kubestow.engine.equivalence.verdicts import (
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, Rejections
 from kubestow.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE
+from kubestow.framework.reuse import depends_of
 from kubestow.framework.runner import Verdicts
 from kubestow.index.follow import Follower, Sources
 from kubestow.index.nodes import Nodes, nodes_of
@@ -48,40 +48,41 @@ class Record(Follower):
     score            weighted scores without those that are normalised; not up to date while no
                      node fits
     rejected_count   how many nodes are rejected
+    verdict_changes  how often verdicts have changed
     skipped          the plugins that left themselves out
     frame            the frame whose pods have this record; None if frames share it
     is_spoilt        it has to be made again
+    has_row_forms    whether single nodes are computed as plain numbers
+    row_codes, row_scores   what a plugin keeps itself, with its index or weight (`extended_record`)
     """
 
     # The answer of `rejections`, and whether it has been found since the verdicts last changed.
     _rejections: Rejections | None = None
     _has_found_rejections = False
+    verdict_changes = 0
+    row_codes: tuple[int, "memoryview[int]"] | None = None
+    row_scores: Sequence[tuple[int, Callable[[int], int]]] = ()
 
     def __init__(self, frame: FrameRecord, pod: PodInfo, state: CycleState) -> None:
-        super().__init__(frame.snapshot.log, Depends.PODS)
         self.plan = frame.plan
         self.frame = None if frame.shares_record else frame
         self.state = state
         self.skipped = Skipped(state.skip_filter, state.skip_score)
         self.is_spoilt = False
         self.snapshot = frame.snapshot
-        self._pod = pod
+        self.pod = pod
         self.filters = [step for step in frame.record_filters if step.name not in state.skip_filter]
         self.scores = [step for step in frame.record_scores if step.name not in state.skip_score]
+        reads = [step.reuse.filter for step in self.filters]
+        reads += [step.reuse.score for step in self.scores]
+        super().__init__(frame.snapshot.log, depends_of(reads))
         self._score_type = score_type(self.scores)
         row_filters = [(step.filter_index, step.row_form) for step in self.filters]
         row_scores = [(step.weight, step.row_form) for step in self.scores]
         self._row_filters = [(index, form(state)) for index, form in row_filters if form]
         self._row_scores = [(weight, form(state)) for weight, form in row_scores if form]
         self._has_row_filters = len(self._row_filters) == len(row_filters)
-        self._has_row_forms = self._has_row_filters and len(self._row_scores) == len(row_scores)
-        self.batch: RecordBatch | None = None
-        self.numbers = None
-        if self.frame is None and self._has_row_forms:
-            self.numbers = RequestNumbers.of(self.filters, self.scores, state)
-        self._batches = (
-            None if self.numbers is None else self.plan.batches(self.filters, self.scores)
-        )
+        self.has_row_forms = self._has_row_filters and len(self._row_scores) == len(row_scores)
         self._compute_all()
 
     def is_for(self, frame: FrameRecord) -> bool:
@@ -112,8 +113,8 @@ class Record(Follower):
         for index, code_of in self._row_filters:
             code = code_of(info)
             if code:
-                return index, code
-        return PASSED, 0
+                return self._first(row, index, code)
+        return self._first(row, PASSED, 0)
 
     # --- following the snapshot ---
 
@@ -121,10 +122,7 @@ class Record(Follower):
         self._compute_all()
 
     def pods_changed(self, rows: "array[int]") -> None:
-        if self.batch is not None:
-            # Those that the batch has read are computed already.
-            rows = rows[max(self.batch.read_end - self.read_end, 0) :]
-        if len(rows) > _ROWS_FEW or not self._has_row_forms:
+        if len(rows) > _ROWS_FEW or not self.has_row_forms:
             self._compute_many(rows)
         elif self.rejected_count == len(self.failed_by):
             self._recheck_rejected(rows, is_few=True)
@@ -135,38 +133,12 @@ class Record(Follower):
     def _compute_many(self, rows: "array[int]") -> None:
         if are_most(rows, len(self.failed_by)):
             self._compute_all()
-        elif self._batches is None:
-            self._compute_alone(rows)
-        elif not self._batches.catch_up(self):
-            self._compute_alone(rows)
-            self._batches.join(self)
-
-    def _compute_alone(self, rows: "array[int]") -> None:
-        if self.rejected_count == len(self.failed_by):
+        elif self.rejected_count == len(self.failed_by):
             self._recheck_rejected(rows, is_few=False)
         else:
             self._compute_rows(np.array(rows, np.intp))
 
-    def leave_batch(self) -> None:
-        """Have arrays of its own again."""
-        if self.batch is None:
-            return
-        self.read_with(self.batch)
-        self.batch = None
-        self.failed_by = self.failed_by.copy()
-        self.codes = self.codes.copy()
-        self.score = self.score.copy()
-
-    def verdicts_changed(self, more: int) -> None:
-        """Called by the batch: its new verdicts reject this many more nodes than those before."""
-        had_none = self.rejected_count == len(self.failed_by)
-        self._has_found_rejections = False
-        self.rejected_count += more
-        if had_none and more:
-            self._compute_all()
-
     def _compute_all(self) -> None:
-        self.batch = None
         nodes = nodes_of(self.snapshot)
         failed_by, codes = self._verdicts(nodes) or all_passing(len(nodes))
         self.failed_by = failed_by.astype(index_type(self.plan.profile))
@@ -191,6 +163,7 @@ class Record(Follower):
 
     def _count(self) -> None:
         self._has_found_rejections = False
+        self.verdict_changes += 1
         self.rejected_count = int(np.count_nonzero(self.failed_by != PASSED))
 
     def _recheck_rejected(self, rows: "array[int]", *, is_few: bool) -> None:
@@ -214,6 +187,11 @@ class Record(Follower):
             if not MIN_NODE_SCORE <= one <= MAX_NODE_SCORE:
                 raise FallBackToPlain
             score += one * weight
+        for weight, score_of in self.row_scores:
+            one = score_of(row)
+            if not MIN_NODE_SCORE <= one <= MAX_NODE_SCORE:
+                raise FallBackToPlain
+            score += one * weight
         self.score[row] = score
 
     def _enter_verdict(self, row: int, info: NodeInfo) -> None:
@@ -223,26 +201,36 @@ class Record(Follower):
             if code:
                 failed_by = index
                 break
+        if self.row_codes is not None and self.row_codes[1][row]:
+            failed_by, code = self._first(row, failed_by, code)
         if not code and not self.rejected_count:
             return
         before = self.failed_by.item(row)
         if before == failed_by and self.codes.item(row) == code:
             return
         self._has_found_rejections = False
+        self.verdict_changes += 1
         self.rejected_count += bool(code) - (before != PASSED)
         self.failed_by[row] = failed_by
         try:
             self.codes[row] = code
         except OverflowError:
-            self.leave_batch()
             self.codes = put(self.codes, np.array([row]), np.array([code]))
 
+    def _first(self, row: int, failed_by: int, code: int) -> tuple[int, int]:
+        """The first filter to reject the node, and its code: this one or that of `row_codes`."""
+        if self.row_codes is not None:
+            index, codes = self.row_codes
+            if codes[row] and (not code or index < failed_by):
+                return index, codes[row]
+        return failed_by, code
+
     def _verdicts(self, nodes: Nodes) -> Verdicts | None:
-        verdicts = find_verdicts(self.filters, nodes, self.state, self._pod)
+        verdicts = find_verdicts(self.filters, nodes, self.state, self.pod)
         self.is_spoilt = has_many_statuses(self.state, len(self.snapshot))
         return verdicts
 
     def _score(self, nodes: Nodes) -> IntArray:
         score = np.zeros(len(nodes), np.int64)
-        add_scores(score, self.scores, nodes, self.state, self._pod)
+        add_scores(score, self.scores, nodes, self.state, self.pod)
         return score

@@ -3,16 +3,17 @@
 The result of using it equals that of asking every plugin, always: `tests/engine/equivalence` and
 `kubestow bench --check` compare the two.
 
-Asking every plugin costs the nodes that are looked at; making a frame or a record costs all nodes,
-and using a record the nodes that changed since. Which is cheapest depends on how often pods like
-this one come. So each is made once the asking it would have saved has cost as much (rent until the
-rent paid equals the price, then buy), which is at most twice what it would cost to know the future.
+Frames are few: pods of many applications share one, so it is made at once. Records are many. Asking
+every plugin costs the nodes that are looked at; making a record costs all nodes, and using it those
+that changed since. Which is cheapest depends on how often pods like this one come. So it is made
+once the asking it would have saved has cost as much (rent until the rent paid equals the price,
+then buy), which is at most twice what it would cost to know the future.
 """
 
 import logging
 from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Final, Generic, TypeVar
+from typing import Final, TypeVar
 
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
@@ -29,7 +30,7 @@ from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.framework.faults import fault_error
 from kubestow.framework.profile import Profile
 
-T = TypeVar("T")
+T = TypeVar("T", "Account", FrameRecord)
 
 log = logging.getLogger(__name__)
 
@@ -44,14 +45,14 @@ _OBJECT_BYTES: Final = 16 << 10
 _KEPT_MIN: Final = 4
 # What was not used for so many attempts is dropped: the memory follows the pods that come now.
 UNUSED_ATTEMPTS_MAX: Final = 20_000
+# For this many shapes it is kept where their frame and record are.
+PLACES_MAX: Final = 256
 # Nothing is kept for larger specs: compiled they take many times that, and any pod may have one.
 _LARGE_BYTES: Final = 64 << 10
 
-# What an attempt pays without a frame or a record however few nodes it looks at, in rows that one
-# is computed for at the same cost; and what it pays for each node without a frame.
-_FRAME_OVERHEAD_ROWS: Final = 12_000
-_RECORD_OVERHEAD_ROWS: Final = 4_000
-_FRAME_ROWS_PER_NODE: Final = 4
+# What an attempt pays without a record however few nodes it looks at, in rows that one is computed
+# for at the same cost.
+_RECORD_OVERHEAD_ROWS: Final = 1_000
 
 
 def kept_max(nodes: int, node_bytes: int) -> int:
@@ -59,8 +60,8 @@ def kept_max(nodes: int, node_bytes: int) -> int:
     return max(_BYTES_MAX // (_OBJECT_BYTES + node_bytes * nodes), _KEPT_MIN)
 
 
-class Account(Generic[T]):
-    """The cost so far of asking plugins without a frame or record, which would have saved it.
+class Account:
+    """The cost so far of asking plugins without a record, which would have saved it.
 
     rows      how many nodes the last attempt looked at
     end       where the log of changes ended at the last attempt
@@ -70,7 +71,7 @@ class Account(Generic[T]):
     __slots__ = ("_paid", "end", "kept", "rows", "used_at")
 
     def __init__(self) -> None:
-        self.kept: T | None = None
+        self.kept: Record | None = None
         self.rows = 0
         self.end = 0
         self.used_at = 0
@@ -82,31 +83,35 @@ class Account(Generic[T]):
             self._paid = max(self._paid + saved_rows, 0)
         return self._paid >= price_rows
 
-    def take(self, kept: T | None) -> T | None:
-        self.kept = kept
-        self._paid = 0
-        return kept
+    def take(self, record: Record | None) -> Record | None:
+        self.kept, self._paid = record, 0
+        return record
 
 
 class _Place:
     """Where what is kept for pods of one shape is found.
 
-    frame            the frame that `record_account` is for
-    record_account   None while there is no frame
-    kept             what the last pod of the shape used
+    versions   what the way to the frame depends on besides the pod
+    kept       what the last pod of the shape used
     """
 
-    __slots__ = ("frame", "frame_account", "kept", "plan", "record_account", "shape")
+    __slots__ = ("account", "frame", "kept", "plan", "versions")
 
-    def __init__(
-        self, plan: ReusePlan, shape: PodShape, frame_account: Account[FrameRecord]
-    ) -> None:
+    def __init__(self, plan: ReusePlan, frame: FrameRecord) -> None:
         self.plan = plan
-        self.shape = shape
-        self.frame_account = frame_account
-        self.frame: FrameRecord | None = None
-        self.record_account: Account[Record] | None = None
+        self.frame = frame
+        self.versions = plan.versions()
+        self.account: Account | None = None
         self.kept: Kept | None = None
+
+    def is_valid(self) -> bool:
+        """Whether it is still the place of pods of its shape."""
+        for version, value in self.versions:
+            found = version()
+            # Sets that are one object would be compared entry by entry.
+            if found is not value and found != value:
+                return False
+        return self.frame.is_valid()
 
 
 class Records:
@@ -117,28 +122,31 @@ class Records:
         self._timer = timer
         self._attempt = 0
         self._plans: dict[str, ReusePlan] = {}
-        self._frames: OrderedDict[Hashable, Account[FrameRecord]] = OrderedDict()
-        self._records: OrderedDict[Hashable, Account[Record]] = OrderedDict()
-        # The place of the last pod: mostly the next one has the same shape.
+        self._frames: OrderedDict[Hashable, FrameRecord] = OrderedDict()
+        self._records: OrderedDict[Hashable, Account] = OrderedDict()
+        # That of the last pod that names its nodes: the next one mostly names another.
+        self._naming: Hashable = None
+        # The places of the shapes that came last, and that of the last pod.
+        self._places: OrderedDict[PodShape, _Place] = OrderedDict()
         self._last: _Place | None = None
 
     def evaluation(self, profile: Profile, pod: PodInfo) -> Evaluation:
         """The cheapest way to evaluate this pod now."""
         self._attempt += 1
         try:
-            place = self._last
-            if (
-                place is None
-                or place.shape is not pod.shape
-                or place.plan.profile is not profile
-                or place.plan.reads_all
-            ):
-                place = self._last = self._place(profile, pod)
+            place = self._places.get(pod.shape)
+            if place is None or place.plan.profile is not profile or not place.is_valid():
+                place = self._place(profile, pod)
+            self._last = place
             if place is not None:
-                frame = self._frame(place, pod)
-                if frame is not None:
-                    record = self._record(place, frame, pod)
-                    return ReusingEvaluation(self._kept(place, frame, record, pod), pod)
+                place.frame.used_at = self._attempt
+                record, skipped = self._record(place, pod), place.plan.skipped(pod)
+                kept = place.kept
+                if kept is None or not kept.is_of(record, skipped):
+                    kept = place.kept = Kept(place.frame, record, skipped)
+                if kept.answering is not None:
+                    kept = kept.extended(pod)
+                return ReusingEvaluation(kept, pod)
         except (BudgetSpentError, SetAsideError):
             raise  # Asking every plugin would only take longer.
         except BaseException as error:  # A fault in one plugin must not stop the scheduler.
@@ -146,53 +154,47 @@ class Records:
             # function of a declaration, which is called nowhere else.
             fault_error(error, "", REUSE)
             self._last = None  # It may be that of another pod.
+            self._places.pop(pod.shape, None)
             log.debug("Asking every plugin about pod %s", pod.key, exc_info=True)
         return PlainEvaluation(profile, pod, self._snapshot)
 
     def looked_at(self, rows: int) -> None:
         """The last attempt looked at this many nodes."""
-        place = self._last
-        if place is not None:
-            place.frame_account.rows = rows
-            if place.record_account is not None:
-                place.record_account.rows = rows
+        if self._last is not None and self._last.account is not None:
+            self._last.account.rows = rows
 
     def _place(self, profile: Profile, pod: PodInfo) -> _Place | None:
         """Where to find what is kept for the pod; None if nothing is to be kept."""
         shape = pod.shape
         if len(shape.text) > _LARGE_BYTES:
             return None
-        plan = self._plan(profile)
-        return _Place(plan, shape, self._frame_account(plan, pod))
+        plan = self._plans.get(profile.name)
+        if plan is None or plan.profile is not profile:
+            plan = self._plans[profile.name] = ReusePlan(profile)
+        key = profile.name, plan.frame_of(pod)
+        frame = self._frames.get(key)
+        if frame is None or frame.plan is not plan or not frame.is_valid():
+            if _names_nodes(pod.pod) and key != self._naming:
+                self._naming = key
+                return None
+            frame = build_frame(plan, pod, self._snapshot, self._timer)
+            if frame is None:
+                return None
+            self._keep(self._frames, key, frame, FRAME_NODE_BYTES)
+        self._frames.move_to_end(key)
+        place = _Place(plan, frame)
+        if not plan.reads_all:
+            self._places[shape] = place
+            if len(self._places) > PLACES_MAX:
+                self._places.popitem(last=False)
+        return place
 
-    def _frame_account(self, plan: ReusePlan, pod: PodInfo) -> Account[FrameRecord]:
-        key = plan.profile.name, plan.frame_of(pod)
-        return self._account(self._frames, key, FRAME_NODE_BYTES)
-
-    def _frame(self, place: _Place, pod: PodInfo) -> FrameRecord | None:
-        account, plan = place.frame_account, place.plan
+    def _record(self, place: _Place, pod: PodInfo) -> Record | None:
+        account, frame = place.account, place.frame
+        if account is None:
+            account = place.account = self._account(frame.record_key(pod))
         account.used_at = self._attempt
-        frame = account.kept
-        if frame is not None and frame.plan is plan and frame.is_valid(pod):
-            return frame
-        account.kept = place.record_account = None
-        # The place may be of before a plugin excepted the pod, or stopped to.
-        account = place.frame_account = self._frame_account(plan, pod)
-        account.used_at = self._attempt
-        saved = _FRAME_ROWS_PER_NODE * account.rows + _FRAME_OVERHEAD_ROWS
-        # This attempt would pay, too; how many nodes it looks at is not known yet.
-        spent = 0 if _names_nodes(pod.pod) else _FRAME_OVERHEAD_ROWS
-        if not account.pays(saved, len(self._snapshot) - spent):
-            return None
-        return account.take(build_frame(plan, pod, self._snapshot, self._timer))
-
-    def _record(self, place: _Place, frame: FrameRecord, pod: PodInfo) -> Record | None:
-        account = place.record_account
-        if account is None or place.frame is not frame:
-            account = self._account(self._records, frame.record_key(pod), RECORD_NODE_BYTES)
-            place.frame, place.record_account = frame, account
-        account.used_at = self._attempt
-        end = self._snapshot.log.pod_end
+        end = self._snapshot.log.count_end
         changed = end - account.end
         account.end = end
         record = account.kept
@@ -204,37 +206,30 @@ class Records:
         saved = account.rows + _RECORD_OVERHEAD_ROWS - changed
         # A pod with a nominated node asks about no other one, if it fits there.
         is_nominated = bool(pod.pod.status.nominated_node_name)
-        if not account.pays(saved, len(self._snapshot)) or is_nominated:
+        if not account.pays(saved, len(self._snapshot.names)) or is_nominated:
             return None
         return account.take(build_record(frame, pod, self._timer))
 
-    def _kept(self, place: _Place, frame: FrameRecord, record: Record | None, pod: PodInfo) -> Kept:
-        skipped = place.plan.skipped(pod)
-        kept = place.kept
-        if kept is None or not kept.is_of(frame, record, skipped):
-            kept = place.kept = Kept(frame, record, skipped)
-        return kept
-
-    def _plan(self, profile: Profile) -> ReusePlan:
-        plan = self._plans.get(profile.name)
-        if plan is None or plan.profile is not profile:
-            plan = self._plans[profile.name] = ReusePlan(profile)
-        return plan
-
-    def _account(
-        self, accounts: "OrderedDict[Hashable, Account[T]]", key: Hashable, node_bytes: int
-    ) -> Account[T]:
-        account = accounts.get(key)
-        if account is not None:
-            accounts.move_to_end(key)
-            return account
-        account = accounts[key] = Account()
-        account.used_at = self._attempt
-        limit = kept_max(len(self._snapshot), node_bytes)
-        unused_since = self._attempt - UNUSED_ATTEMPTS_MAX
-        while len(accounts) > limit or next(iter(accounts.values())).used_at < unused_since:
-            accounts.popitem(last=False)
+    def _account(self, key: Hashable) -> Account:
+        account = self._records.get(key)
+        if account is None:
+            account = Account()
+            self._keep(self._records, key, account, RECORD_NODE_BYTES)
+        else:
+            self._records.move_to_end(key)
         return account
+
+    def _keep(
+        self, entries: "OrderedDict[Hashable, T]", key: Hashable, entry: T, node_bytes: int
+    ) -> None:
+        """Keep what is used now, and drop what was used long ago."""
+        entry.used_at = self._attempt
+        entries[key] = entry
+        limit = kept_max(len(self._snapshot.names), node_bytes)
+        unused_since = self._attempt - UNUSED_ATTEMPTS_MAX
+        while len(entries) > limit or next(iter(entries.values())).used_at < unused_since:
+            entries.popitem(last=False)
+            self._places.clear()  # One of them may be the last to refer to it.
 
 
 def _names_nodes(pod: Pod) -> bool:

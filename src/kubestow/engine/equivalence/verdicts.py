@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntArray, IntpArray, NarrowArray, narrow_type
+from kubestow.arrays import IntArray, IntpArray, NarrowArray, largest, narrow_type
 from kubestow.cache.numbering import numbered_max
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, UNKNOWN
@@ -94,7 +94,7 @@ def add_scores(
 
 def checked(scores: IntArray) -> IntArray:
     # As unsigned, negative numbers are huge: one comparison finds both kinds.
-    if np.maximum.reduce(scores.view(np.uint64), initial=0) > MAX_NODE_SCORE:
+    if largest(scores.view(np.uint64)) > MAX_NODE_SCORE:
         raise FallBackToPlain
     return scores
 

@@ -1,6 +1,7 @@
 """The cycle of a group: from a member that was popped to the group's condition (spec 11 §7)."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from kubestow.api.group import GroupKey
 from kubestow.api.pod import Pod
@@ -25,6 +26,41 @@ from kubestow.framework.status import Code, Status
 from kubestow.queue import QueuedPod
 
 GROUP_POST_FILTER = "PodGroupPostFilter"
+
+
+class GroupEngineAttempt(Protocol):
+    """The attempt of a group. `decide` is its cycle; `conclude` carries out what that came to."""
+
+    @property
+    def has_victims(self) -> bool: ...
+
+    @property
+    def is_unplaced_group(self) -> bool: ...
+
+    def decide(self) -> None: ...
+
+    def conclude(self) -> None: ...
+
+
+class GroupEngine(Protocol):
+    @property
+    def conditions(self) -> ConditionWriter: ...
+
+    def is_member(self, queued_pod: QueuedPod) -> bool:
+        """Whether what was popped is tried as a group."""
+        ...
+
+    def begin(self, popped: QueuedPod) -> GroupEngineAttempt | None:
+        """The attempt of a group; None if there is nothing to try."""
+        ...
+
+    def decide(self, collected: CollectedGroup) -> GroupOutcome:
+        """Where these members of a group go; nothing is carried out."""
+        ...
+
+    def fits(self, collected: CollectedGroup) -> bool:
+        """Whether these members can be placed on the snapshot as it is; no pod is evicted."""
+        ...
 
 
 class GroupScheduler:
@@ -54,7 +90,7 @@ class GroupScheduler:
         self.trials = trials
         self.placements = placements
         self._submitter = submitter
-        self.conditions = conditions
+        self.conditions: ConditionWriter = conditions
         self._metrics = metrics
         self._preempts_for_groups = preempts_for_groups
 
@@ -76,6 +112,7 @@ class GroupScheduler:
         except CacheError as error:
             return GroupOutcome((), Status.from_error(error))
         cycle = self.new_cycle(collected)
+        self.trials.start_group()
         outcome = self.run_algorithm(collected, cycle)
         self._metrics.group_decided(started_s)
         status = outcome.status
@@ -94,6 +131,13 @@ class GroupScheduler:
         if self.placements is not None:
             return self.placements.run(collected, cycle)
         return self.trials.run(collected, cycle)
+
+    def fits(self, collected: CollectedGroup) -> bool:
+        known = self._groups.find(collected.key)
+        # Without idle members: Permit would make them active.
+        cycle = GroupCycle(collected.key, {} if known is None else {collected.key: known.copy()})
+        cycle.runs_post_filter = False
+        return self.run_algorithm(collected, cycle).status is None
 
     def new_cycle(self, collected: CollectedGroup) -> GroupCycle:
         """What the attempts of the members share; the snapshot has been refreshed."""

@@ -40,12 +40,13 @@ class GroupOutcome(NamedTuple):
     """What the trial found for all; `status` None if the group can be placed.
 
     Members beyond those listed were not tried. `is_waiting`: the group fits once pods have been
-    evicted.
+    evicted. `asks_permit`: Permit was asked for each member that was placed.
     """
 
     members: Sequence[MemberOutcome]
     status: Status | None
     is_waiting: bool = False
+    asks_permit: bool = True
 
     @property
     def has_victims(self) -> bool:

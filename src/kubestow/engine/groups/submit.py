@@ -104,6 +104,8 @@ def _sent_back_fitting(outcome: GroupOutcome, member: MemberOutcome) -> SentBack
         return SentBack(Status.from_error(PluginError(text)), CLEAR_NOMINATION)
     if outcome.is_waiting:
         return SentBack(group, Nomination(member.node_name))
+    if not outcome.asks_permit:
+        return SentBack(GROUP_UNSCHEDULABLE.with_reasons(group.message), CLEAR_NOMINATION)
     return SentBack(_held_up(member), CLEAR_NOMINATION)
 
 

@@ -64,6 +64,10 @@ class GroupTrials:
         self._on_decided = callers(observers, Observer.decided)
         self._on_tried = callers(observers, Observer.group_tried)
 
+    def start_group(self) -> None:
+        """One or more trials of one group follow."""
+        self._decider.start_group()
+
     def run(
         self, collected: CollectedGroup, cycle: GroupCycle, placement: GroupPlacement | None = None
     ) -> GroupOutcome:
@@ -107,6 +111,7 @@ class GroupTrials:
         # The last member, if it did not fit and so changed nothing.
         misfit: MemberOutcome | None = None
         for queued_pod in collected.queued_pods:
+            self._decider.rest()
             member = self.repeat(collected.profile, queued_pod, misfit, cycle)
             if member is None:
                 member = self.try_member(collected.profile, queued_pod, cycle, trial)
@@ -116,7 +121,7 @@ class GroupTrials:
                 misfit = member if member.status.is_rejected else None
                 if misfit is not None or cycle.is_surplus:
                     continue
-                return GroupOutcome(members, _failed_by(member.status))
+                return GroupOutcome(members, failed_by(member.status))
             misfit = None
             kept.append(member)
             needs_preemption |= member.needs_preemption
@@ -269,7 +274,7 @@ def _is_repeated(profile: Profile, pod: PodInfo) -> bool:
     return True
 
 
-def _failed_by(status: Status) -> Status:
+def failed_by(status: Status) -> Status:
     error = status.as_error()
     text = f"failed to schedule other pod from a pod group: {error}"
     return Status.from_error(PluginError(text))

@@ -1,7 +1,7 @@
 """Which devices are allocated, and how much of those that are shared (spec 08 B3).
 
-Invariant: what a claim took is recorded when it is counted, and exactly that is given back, so a
-claim that changed in between cannot make the counts wrong.
+Invariant: the versions of a claim that are counted with the same devices count once, those with
+other devices each for itself.
 Not here: which claims count (`claims`).
 """
 
@@ -13,6 +13,8 @@ from kubestow.index.devices.inventory import DeviceId, PoolKey
 # Capacity name → amount, in nano-units.
 Consumed = dict[str, int]
 _Results = tuple[DeviceRequestAllocationResult, ...]
+# UID of a claim, and the devices and shares that it has.
+_Allocated = tuple[str, tuple[tuple[DeviceId, str | None], ...]]
 _NOTHING: Consumed = {}
 
 
@@ -37,8 +39,8 @@ class AllocatedDevices:
         self._consumed: dict[DeviceId, Consumed] = {}
         # Device → number of its shares that list what they take of its capacities.
         self._listing: dict[DeviceId, int] = {}
-        # By UID, with the number of reasons to count it: a claim counts once.
-        self._claims: dict[str, tuple[_Results, int]] = {}
+        # With the number of reasons to count it.
+        self._reasons: dict[_Allocated, int] = {}
 
     def is_in_use(self, device: DeviceId) -> bool:
         return device in self.dedicated or device in self._shared
@@ -47,25 +49,30 @@ class AllocatedDevices:
         """What is taken of the capacities of a shared device."""
         return self._consumed.get(device, _NOTHING)
 
+    def is_shared(self, device: DeviceId) -> bool:
+        """Whether some claim has a share of the device."""
+        return device in self._shared
+
     def lists_capacities(self, device: DeviceId) -> bool:
         """Whether some share of the device lists capacities, be it of nothing."""
         return device in self._listing
 
     def count(self, claim: ResourceClaim) -> None:
         """Count the claim's devices as taken, for one more reason."""
-        allocation = claim.status.allocation
-        assert allocation is not None, claim.metadata.name
-        uid = claim.metadata.uid
-        results, reasons = self._claims.get(uid, (allocation.devices.results, 0))
-        self._claims[uid] = results, reasons + 1
+        results = _results_of(claim)
+        allocated = _identity(claim, results)
+        reasons = self._reasons.get(allocated, 0)
+        self._reasons[allocated] = reasons + 1
         if reasons == 0:
             self._change(results, 1)
 
-    def uncount(self, uid: str) -> None:
-        """Remove one reason; after the last one the devices are free."""
-        results, reasons = self._claims.pop(uid)
+    def uncount(self, claim: ResourceClaim) -> None:
+        """Remove one reason to count this version; after the last one its devices are free."""
+        results = _results_of(claim)
+        allocated = _identity(claim, results)
+        reasons = self._reasons.pop(allocated)
         if reasons > 1:
-            self._claims[uid] = results, reasons - 1
+            self._reasons[allocated] = reasons - 1
         else:
             self._change(results, -1)
 
@@ -75,7 +82,7 @@ class AllocatedDevices:
         for result in results:
             if result.admin_access:
                 continue
-            device: DeviceId = (result.driver, result.pool, result.device)
+            device = _device(result)
             if result.share_id is None or not self._consumable_capacity:
                 _add(self.dedicated, device, sign)
                 continue
@@ -87,6 +94,20 @@ class AllocatedDevices:
                 consumed[name] = consumed.get(name, 0) + sign * quantity.nano
             if device not in self._shared:
                 del self._consumed[device]
+
+
+def _results_of(claim: ResourceClaim) -> _Results:
+    allocation = claim.status.allocation
+    assert allocation is not None, claim.metadata.name
+    return allocation.devices.results
+
+
+def _identity(claim: ResourceClaim, results: _Results) -> _Allocated:
+    return claim.metadata.uid, tuple((_device(each), each.share_id) for each in results)
+
+
+def _device(result: DeviceRequestAllocationResult) -> DeviceId:
+    return result.driver, result.pool, result.device
 
 
 def _add(counts: dict[DeviceId, int], device: DeviceId, sign: int) -> None:

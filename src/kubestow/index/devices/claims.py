@@ -7,7 +7,8 @@
 A claim for which devices were chosen but nothing is written yet is *in flight*: its devices are
 taken, and no other pod may choose devices for it.
 
-Invariant: `allocated` covers every allocated claim known here and every one in flight, once.
+Invariant: `allocated` covers every allocated claim known here and every one in flight. A claim that
+is both counts once, unless other devices were chosen than those that were written.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +35,8 @@ class Claims:
         self._latest: dict[Key, ResourceClaim] = {}
         self._in_flight: dict[str, _InFlight] = {}
         self._made_for: dict[str, dict[Key, None]] = {}
-        self._counted: set[str] = set()
+        # By UID, the allocated claims of `_latest`, as they were counted.
+        self._counted: dict[str, ResourceClaim] = {}
         self._subscribers: list[ClaimSubscriber] = []
         for claim in store:
             self._take(_key(claim), claim)
@@ -108,7 +110,7 @@ class Claims:
         if entry.sharers > 0 and not force:
             return False
         del self._in_flight[uid]
-        self.allocated.uncount(uid)
+        self.allocated.uncount(entry.claim)
         return True
 
     # --- following the informer ---
@@ -142,11 +144,10 @@ class Claims:
         if before == after:
             return
         if before:
-            self._counted.remove(before)
-            self.allocated.uncount(before)
+            self.allocated.uncount(self._counted.pop(before))
         if after:
             assert new is not None
-            self._counted.add(after)
+            self._counted[after] = new
             self.allocated.count(new)
 
     def _index(self, key: Key, old: ResourceClaim | None, new: ResourceClaim | None) -> None:

@@ -5,7 +5,7 @@ kept (`selectors`), which loads this module with the first expression, as most c
 """
 
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from kubestow.api.device import DeviceAttribute
 from kubestow.cel import CelError, CompileError, Environment, Program, Value
@@ -13,12 +13,26 @@ from kubestow.cel.functions import metered, method
 from kubestow.cel.library.semvers import Semver, parse_semver
 from kubestow.cel.meter import CostError, CostMeter
 from kubestow.cel.operators import contains
-from kubestow.cel.static_types import BOOL, DYN, QUANTITY, STRING, A, Type, list_of, map_of
-from kubestow.cel.values import CelList, CelMap, DefaultMap, equal, type_name
+from kubestow.cel.static_types import (
+    BOOL,
+    DYN,
+    INT,
+    QUANTITY,
+    SEMVER,
+    STRING,
+    A,
+    Type,
+    list_of,
+    map_of,
+)
+from kubestow.cel.values import CelList, CelMap, DefaultMap, UInt, equal, is_list, type_name
 from kubestow.index.devices.inventory import PublishedDevice
 
 PROGRAMS_MAX: Final = 1024
 INCLUDES_MAX: Final = 48  # values of a list that `includes` looks at, as upstream
+# The stages at which an expression gives no answer.
+COMPILE_ERROR: Final = "CEL compile error: "
+RUNTIME_ERROR: Final = "CEL runtime error: "
 
 
 def _includes(meter: CostMeter, values: CelList, wanted: Value) -> bool:
@@ -30,6 +44,8 @@ def _includes(meter: CostMeter, values: CelList, wanted: Value) -> bool:
     return False
 
 
+_SCALARS: Final = (BOOL, INT, STRING, DYN, SEMVER)
+_DERIVED_TYPES: Final = (*_SCALARS, *map(list_of, _SCALARS))
 _DEVICE: Final = Type("kubernetes.DRADevice")
 _ENVIRONMENT: Final = Environment(
     {"device": _DEVICE},
@@ -56,25 +72,55 @@ def evaluate(expression: str, published: PublishedDevice, share: float) -> bool 
     """
     program = _program(expression)
     if isinstance(program, CompileError):
-        return f"CEL compile error: {program}"
+        return f"{COMPILE_ERROR}{program}"
     try:
         result = program.evaluate({"device": _cel_value(published)}, share)
-        return result if isinstance(result, bool) else f"CEL runtime error: {_not_bool(result)}"
+        return result if isinstance(result, bool) else f"{RUNTIME_ERROR}{_not_bool(result)}"
     except CelError as error:
         if isinstance(error, CostError) and share < 1:
             return None
-        return f"CEL runtime error: {error}"
+        return f"{RUNTIME_ERROR}{error}"
+
+
+def evaluate_derived(
+    expression: str, published: PublishedDevice, share: float
+) -> DeviceAttribute | str | None:
+    """The attribute that the expression computes of the device; else as `evaluate`."""
+    program = _derived_program(expression)
+    if isinstance(program, CompileError):
+        return f"{COMPILE_ERROR}{program}"
+    try:
+        return attribute_of(program.evaluate({"device": _cel_value(published)}, share))
+    except CelError as error:
+        if isinstance(error, CostError) and share < 1:
+            return None
+        return f"{RUNTIME_ERROR}{error}"
 
 
 @lru_cache(PROGRAMS_MAX)
 def _program(expression: str) -> Program | CompileError:
-    try:
-        program = _ENVIRONMENT.compile(expression)
-    except CompileError as error:
-        return error
-    if program.result_type not in (BOOL, DYN):
+    program = _compiled(expression)
+    if isinstance(program, Program) and program.result_type not in (BOOL, DYN):
         return CompileError(f"must evaluate to bool or the unknown type, not {program.result_type}")
     return program
+
+
+@lru_cache(PROGRAMS_MAX)
+def _derived_program(expression: str) -> Program | CompileError:
+    program = _compiled(expression)
+    if isinstance(program, Program) and program.result_type not in _DERIVED_TYPES:
+        return CompileError(
+            "must evaluate to a primitive scalar (string, integer, boolean, semver) or a list of "
+            f"these scalars, not {program.result_type}"
+        )
+    return program
+
+
+def _compiled(expression: str) -> Program | CompileError:
+    try:
+        return _ENVIRONMENT.compile(expression)
+    except CompileError as error:
+        return error
 
 
 def _not_bool(result: Value) -> str:
@@ -87,6 +133,66 @@ def _not_bool(result: Value) -> str:
         case _:
             why = f"type conversion error from '{kind.rpartition('.')[2]}' to 'bool'"
     return f"CEL result of type {kind} could not be converted to bool: {why}"
+
+
+# --- A value as an attribute --------------------------------------------------------
+
+
+def attribute_of(value: Value) -> DeviceAttribute:
+    """The attribute that has this value; raises CelError if none can."""
+    match value:
+        case bool():
+            return DeviceAttribute(bool_value=value)
+        case int() if type(value) is int:
+            return DeviceAttribute(int_value=value)
+        case str():
+            return DeviceAttribute(string_value=value)
+        case Semver():
+            return DeviceAttribute(version_value=str(value))
+        case _ if is_list(value):
+            return _list_attribute(value)
+        case _:
+            raise CelError(f"unsupported CEL return type: {_go_type(value)}")
+
+
+def _list_attribute(values: CelList) -> DeviceAttribute:
+    if not values:
+        return DeviceAttribute(string_values=())
+    kind = type(values[0])
+    if kind not in _LIST_FIELDS:
+        raise CelError(f"unsupported list element type: {_go_type(values[0])}")
+    field, name = _LIST_FIELDS[kind]
+    for index, value in enumerate(values):
+        if type(value) is not kind:
+            raise CelError(
+                f"expected list element at index {index} to be {name}, got {_go_type(value)}"
+            )
+    given: Any = tuple(map(str, values)) if kind is Semver else values
+    return DeviceAttribute(**{field: given})
+
+
+# Type of the elements → field of the attribute, and its name in errors.
+_LIST_FIELDS: Final[dict[type, tuple[str, str]]] = {
+    bool: ("bool_values", "bool"),
+    int: ("int_values", "int"),
+    str: ("string_values", "string"),
+    Semver: ("version_values", "semver"),
+}
+_GO_TYPES: Final[dict[type, str]] = {
+    bool: "bool",
+    int: "int64",
+    UInt: "uint64",
+    float: "float64",
+    str: "string",
+    bytes: "[]uint8",
+    Semver: "semver.Version",
+    dict: "map[string]interface {}",
+    type(None): "structpb.NullValue",
+}
+
+
+def _go_type(value: Value) -> str:
+    return _GO_TYPES.get(type(value)) or type_name(value)
 
 
 # --- The device as a CEL value ------------------------------------------------------

@@ -5,9 +5,27 @@ of their own; here both are printed as values.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 from kubestow.api.device import Device, DeviceAttribute, DeviceCounterConsumption, DeviceTaint
 from kubestow.api.pod import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+
+
+class DeviceFields(NamedTuple):
+    """What devices have in one edition and not in another.
+
+    has_groups     counters that a device draws from name groups
+    allocatable    the field for the resources of the node that it stands for, and its type
+    """
+
+    has_groups: bool = False
+    allocatable: tuple[str, str] = (
+        "NodeAllocatableResourceMappings",
+        "NodeAllocatableResourceMapping",
+    )
+
+
+_CORE_FIELDS: Final = DeviceFields()
 
 
 def selector_text(selector: NodeSelector) -> str:
@@ -31,10 +49,11 @@ def _requirements(requirements: tuple[NodeSelectorRequirement, ...]) -> str:
     return f"[]NodeSelectorRequirement{{{listed}}}"
 
 
-def device_text(device: Device) -> str:
+def device_text(device: Device, fields: DeviceFields = _CORE_FIELDS) -> str:
     attributes = {name: _attribute(value) for name, value in device.attributes.items()}
     capacity = {name: str(entry.value) for name, entry in device.capacity.items()}
-    consumes = "".join(f"{_consumption(each)}," for each in device.consumes_counters)
+    consumes = "".join(f"{_consumption(each, fields)}," for each in device.consumes_counters)
+    allocatable, allocatable_type = fields.allocatable
     taints = "".join(f"{_taint(each)}," for each in device.taints)
     selector = "nil"
     if device.node_selector is not None:
@@ -52,8 +71,7 @@ def device_text(device: Device) -> str:
         f"BindingConditions:{_list(device.binding_conditions)},"
         f"BindingFailureConditions:{_list(device.binding_failure_conditions)},"
         f"AllowMultipleAllocations:{_pointer(device.allow_multiple_allocations)},"
-        "NodeAllocatableResourceMappings:"
-        f"{_map('k8s_io_api_core_v1.ResourceName', 'NodeAllocatableResourceMapping', {})},}}"
+        f"{allocatable}:{_map('k8s_io_api_core_v1.ResourceName', allocatable_type, {})},}}"
     )
 
 
@@ -74,11 +92,14 @@ def _attribute(attribute: DeviceAttribute) -> str:
     return f"{{{' '.join((*printed, *(_list(each or ()) for each in lists)))}}}"
 
 
-def _consumption(consumption: DeviceCounterConsumption) -> str:
+def _consumption(consumption: DeviceCounterConsumption, fields: DeviceFields) -> str:
     counters = {name: str(counter.value) for name, counter in consumption.counters.items()}
+    groups = ""
+    if fields.has_groups:
+        groups = f"CompatibilityGroups:{_list(consumption.compatibility_groups)},"
     return (
         f"DeviceCounterConsumption{{CounterSet:{consumption.counter_set},"
-        f"Counters:{_map('string', 'Counter', counters)},}}"
+        f"Counters:{_map('string', 'Counter', counters)},{groups}}}"
     )
 
 

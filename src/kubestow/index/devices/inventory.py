@@ -7,7 +7,7 @@ Invariants: a `PublishedSlice` and its devices never change, a new version of a 
 ones; so what is cached on a device is forgotten together with it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakValueDictionary
@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from kubestow.api.decode import enc_hook
-from kubestow.api.device import Device, ResourceSlice
+from kubestow.api.device import Device, DeviceAttribute, DeviceTaint, ResourceSlice
 from kubestow.cache.objects import ObjectStore
 from kubestow.index.devices.node_match import Reach
 from kubestow.index.devices.per_node import NodeSlots
@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # most clusters have no expression
 PoolKey = tuple[str, str]  # driver, pool
 DeviceId = tuple[str, str, str]  # driver, pool, device
 K = TypeVar("K")
+# Of an expression: whether it selects a device, or the attribute that it computes.
+Answer = bool | DeviceAttribute | Exception
 
 
 class DeviceContent:
@@ -40,12 +42,24 @@ class DeviceContent:
     def __init__(self) -> None:
         # Belongs to `expressions`; those below to `selectors`, which limits how many it keeps.
         self.cel_value: Value | CelError | None = None
-        self.matches: dict[str, bool | Exception] = {}
-        self.costly_matches: dict[str, bool | Exception | Future[Any]] = {}
+        self.matches: dict[str, Answer] = {}
+        self.costly_matches: dict[str, Answer | Future[Any]] = {}
 
 
 _ENCODE: Final = msgspec.json.Encoder(enc_hook=enc_hook).encode
 _CONTENTS: Final[WeakValueDictionary[bytes, DeviceContent]] = WeakValueDictionary()
+
+
+class TaintSource:
+    """Where the taints come from that published devices have besides those of their driver."""
+
+    __slots__ = ("added",)
+
+    def __init__(self) -> None:
+        self.added: Callable[[DeviceId], Iterable[DeviceTaint]] | None = None
+
+
+_NO_TAINTS: Final = TaintSource()
 
 
 class PublishedDevice:
@@ -62,9 +76,18 @@ class PublishedDevice:
         self.reach = Reach(device.node_name, device.all_nodes, device.node_selector)
         # Whether a request that names no capacities takes all that there is of each.
         self.is_taken_as_whole = all(
-            [capacity.request_policy is None for capacity in device.capacity.values()]
+            [
+                capacity.request_policy is None and capacity.value.nano >= 0
+                for capacity in device.capacity.values()
+            ]
         )
         self._content: DeviceContent | None = None
+
+    @property
+    def taints(self) -> tuple[DeviceTaint, ...]:
+        """Those that the driver published, and those of rules."""
+        added = self.of.taint_source.added
+        return self.device.taints if added is None else (*self.device.taints, *added(self.id))
 
     @property
     def content(self) -> DeviceContent:
@@ -97,6 +120,7 @@ class PublishedSlice:
         "devices",
         "generation",
         "has_counters",
+        "has_groups",
         "is_local",
         "is_partitioned",
         "name",
@@ -105,11 +129,21 @@ class PublishedSlice:
         "reach",
         "slice_count",
         "spec",
+        "taint_source",
     )
 
-    def __init__(self, resource_slice: ResourceSlice, *, allows_lists: bool = False) -> None:
-        """`allows_lists`: attributes may be lists of values."""
+    def __init__(
+        self,
+        resource_slice: ResourceSlice,
+        *,
+        allows_lists: bool = False,
+        local_counters: bool = False,
+        taint_source: TaintSource = _NO_TAINTS,
+    ) -> None:
+        """`allows_lists`: attributes may be lists of values. `local_counters`: counters are only
+        for the nodes that the slice names."""
         self.allows_lists = allows_lists
+        self.taint_source = taint_source
         spec = self.spec = resource_slice.spec
         self.name = resource_slice.metadata.name
         self.pool: PoolKey = (spec.driver, spec.pool.name)
@@ -119,9 +153,17 @@ class PublishedSlice:
         self.per_device = bool(spec.per_device_node_selection)
         # Needs the gate of partitionable devices.
         self.is_partitioned = self.has_counters or spec.per_device_node_selection is not None
+        # Needs the gate of compatibility groups.
+        self.has_groups = any(
+            [
+                consumption.compatibility_groups
+                for device in spec.devices
+                for consumption in device.consumes_counters
+            ]
+        )
         self.reach = Reach(spec.node_name, spec.all_nodes, spec.node_selector)
-        # Counters are for the whole pool, whatever node the slice names.
-        self.is_local = bool(spec.node_name) and not self.has_counters
+        # Before v1.37 counters are for the whole pool, whatever node the slice names.
+        self.is_local = bool(spec.node_name) and (local_counters or not self.has_counters)
         self.devices = tuple(PublishedDevice(device, self) for device in spec.devices)
 
 
@@ -134,10 +176,13 @@ class DeviceInventory:
         slots: NodeSlots,
         *,
         allows_lists: bool = False,
+        local_counters: bool = False,
     ) -> None:
-        """`allows_lists` is the gate of attributes that are lists."""
+        """`allows_lists` and `local_counters` are for slices."""
+        self.taint_source = TaintSource()
         self._slots = slots
         self._allows_lists = allows_lists
+        self._local_counters = local_counters
         self._slices: dict[str, PublishedSlice] = {}
         self._local: dict[str, dict[str, PublishedSlice]] = {}
         self._elsewhere: dict[str, PublishedSlice] = {}
@@ -170,8 +215,11 @@ class DeviceInventory:
         """Changes whenever a slice changes in a pool that the node may reach."""
         return self._local_stamps.get(node_name, 0), self._common_stamp
 
-    def note_change(self, pool: PoolKey) -> None:
-        """Something changed in the pool, so for all nodes that may reach it."""
+    def note_change(self, pool: PoolKey | None) -> None:
+        """Something changed in the pool, so for all nodes that may reach it. None: in any pool."""
+        if pool is None:
+            self._slots.log.invalidate()
+            return
         for published in self.of_pool(pool):
             if not published.is_local:
                 self._slots.log.invalidate()
@@ -186,7 +234,12 @@ class DeviceInventory:
             self._put(new)
 
     def _put(self, resource_slice: ResourceSlice) -> None:
-        published = PublishedSlice(resource_slice, allows_lists=self._allows_lists)
+        published = PublishedSlice(
+            resource_slice,
+            allows_lists=self._allows_lists,
+            local_counters=self._local_counters,
+            taint_source=self.taint_source,
+        )
         self._slices[published.name] = published
         self._pools.setdefault(published.pool, {})[published.name] = published
         if published.is_local:

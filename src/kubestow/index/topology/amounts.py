@@ -89,6 +89,10 @@ class Amounts:
         """Whether one is not 0."""
         return bool(self._few) if self._array is None else bool(self._array.any())
 
+    def may_be_any(self) -> bool:
+        """Whether one may differ from 0, without a look at an array."""
+        return self._array is not None or bool(self._few)
+
     def copy(self) -> "Amounts":
         copy = Amounts.__new__(Amounts)
         copy.size, copy._few = self.size, self._few.copy()

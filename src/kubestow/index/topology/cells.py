@@ -37,7 +37,7 @@ class Cells(Follower):
     def __init__(
         self, snapshot: Snapshot, counts: RowCounts, column: DomainColumn, layout_token: object
     ) -> None:
-        super().__init__(snapshot.log, Depends.PODS)
+        super().__init__(snapshot.log, Depends.COUNTS)
         self.layout_token: Final = layout_token
         self.width = len(column.populations)
         self._counts = counts

@@ -44,7 +44,7 @@ class TopologyCounts(Follower):
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
-        super().__init__(snapshot.log, Depends.PODS)
+        super().__init__(snapshot.log, Depends.COUNTS)
         self._snapshot = snapshot
         self.layout_token = object()
         # The Node objects as last read: many updates of a node change neither labels nor taints.
@@ -66,7 +66,7 @@ class TopologyCounts(Follower):
     def column(self, key: str, eligibility: Eligibility = EVERY_NODE) -> DomainColumn:
         """The rows' domains of a topology key, as far as rows are eligible."""
         snapshot = self._snapshot
-        if eligibility.has_many_keys:
+        if eligibility is not EVERY_NODE and eligibility.has_many_keys:
             return column_for_once(key, eligibility, nodes_of(snapshot))
         topology = self._keys.get(key)
         if topology is None and not self.has_key(key):

@@ -49,8 +49,9 @@ VACANT: Final = 255
 # Per key. The least recently used is dropped; making one again costs a pass over the nodes.
 VARIANTS_MAX: Final = 128
 
-# The mask of an eligibility with more keys is not kept: the keys alone may take megabytes.
-KEYS_KEPT_MAX: Final = 256
+# The mask of an eligibility with more keys is not kept: the keys alone may take megabytes, and a
+# column for each key takes a pass over the nodes. As many keys as `counts` keeps.
+KEYS_KEPT_MAX: Final = 64
 
 
 # The hash is kept: a pod may have thousands of keys, and looks up each of its constraints.
@@ -117,12 +118,16 @@ EVERY_NODE: Final = Eligibility()
 
 
 class RowCounts:
-    """A count per row, with the sums over the columns that are in use."""
+    """A count per row, with the sums over the columns that are in use.
 
-    __slots__ = ("_sums", "rows")
+    is_kept   whether it is still kept up to date
+    """
+
+    __slots__ = ("_sums", "is_kept", "rows")
 
     def __init__(self, rows: Amounts) -> None:
         self.rows = rows
+        self.is_kept = True
         self._sums: dict[DomainColumn, DomainSums] = {}
 
     def sums(self, column: "DomainColumn") -> "DomainSums":
@@ -144,6 +149,7 @@ class RowCounts:
 
     def detach(self) -> None:
         """Leave all columns, so that they no longer keep sums for these counts."""
+        self.is_kept = False
         for column, sums in self._sums.items():
             sums.is_kept = False
             del column.counts[self]

@@ -242,7 +242,8 @@ class Ledger(Generic[T]):
             self._retire(item)
 
     def _introduce(self, item: T) -> None:
-        if self._weighed_unread > max(WEIGHED_UNREAD_MAX, 2 * len(self._holders)):
+        weighed = self._weighed_unread
+        if weighed > WEIGHED_UNREAD_MAX and weighed > 2 * len(self._holders):
             # A pod with thousands of terms, or thousands of new pods: most tallies are not read
             # again, and counting those that are costs less.
             self._weighed_unread = 0
@@ -368,12 +369,14 @@ class TermLedger(Ledger[OwnedTerm]):
         kept = self._selecting.get(pod_class)
         if kept is not None and kept[0] is namespace_labels:
             return kept[1]
-        found = frozenset(
-            term
-            for anchor in (None, *pod_class.labels.items())
-            for term in self._anchored.get(anchor, ())
-            if term.matches(pod_class.namespace, pod_class.labels, namespace_labels)
-        )
+        namespace, labels = pod_class.namespace, pod_class.labels
+        found: frozenset[AffinityTerm] = frozenset()
+        for anchor in (None, *labels.items()):
+            terms = self._anchored.get(anchor)
+            if terms:
+                found |= {
+                    term for term in terms if term.matches(namespace, labels, namespace_labels)
+                }
         if len(self._selecting) >= SELECTING_MAX:
             self._selecting.clear()
         self._selecting[pod_class] = namespace_labels, found

@@ -27,10 +27,15 @@ Anchor = tuple[str, str]
 class InAll:
     """Counts the pods that are in every one of the sets; without sets, none."""
 
-    __slots__ = ("_hash", "_table", "sets")
+    __slots__ = ("_hash", "_table", "anchor", "sets")
 
     def __init__(self, sets: tuple[PodSet, ...]) -> None:
         self.sets: Final = sets
+        self.anchor: Anchor | None = None
+        for pods in sets:
+            self.anchor = anchor_of(pods.selector)
+            if self.anchor is not None:
+                break
         self._hash = hash(sets)
         self._table: WeightTable | None = None
 
@@ -46,10 +51,6 @@ class InAll:
     def size(self) -> int:
         return len(self.sets)
 
-    @property
-    def anchor(self) -> Anchor | None:
-        return next(filter(None, (anchor_of(pods.selector) for pods in self.sets)), None)
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, InAll) and self.sets == other.sets
 
@@ -60,10 +61,12 @@ class InAll:
 class WeightedSets:
     """Counts each pod once for every set it is in, times the weight of the set."""
 
-    __slots__ = ("_hash", "_table", "entries")
+    __slots__ = ("_hash", "_table", "anchor", "entries")
 
     def __init__(self, entries: tuple[tuple[PodSet, int], ...]) -> None:
         self.entries: Final = entries
+        anchors = {anchor_of(pods.selector) for pods, _ in entries}
+        self.anchor: Final = anchors.pop() if len(anchors) == 1 else None
         self._hash = hash(entries)
         self._table: WeightTable | None = None
 
@@ -78,11 +81,6 @@ class WeightedSets:
     @property
     def size(self) -> int:
         return len(self.entries)
-
-    @property
-    def anchor(self) -> Anchor | None:
-        anchors = {anchor_of(pods.selector) for pods, _ in self.entries}
-        return anchors.pop() if len(anchors) == 1 else None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, WeightedSets) and self.entries == other.entries

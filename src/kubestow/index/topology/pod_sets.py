@@ -4,6 +4,9 @@ A pod may have thousands of affinity terms, and each class of pods is compared w
 Most selectors read one label: what all of these come to for a pod follows from the values of its
 labels, by one look-up per label key. The others are found by the pod's labels as well
 (`api.selector_index`).
+
+A term may also select namespaces by label, each term nearly all of thousands: a set of more than a
+few namespaces is an integer with one bit for each (`NamespaceSet`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,11 +20,83 @@ from kubestow.api.pod_info import PodClass
 from kubestow.api.selector_index import Reading, SelectorIndex
 from kubestow.arrays import BoolArray
 
+# Sets of more namespaces are integers.
+NAMESPACES_LISTED: Final = 16
+
+
+class NamespaceNumbers:
+    """Gives each namespace a number, the bit it has in a `NamespaceSet`."""
+
+    __slots__ = ("_names", "_numbers")
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._names: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def add(self, name: str) -> int:
+        """The number of the namespace, which it gets now if it is new."""
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers[name] = len(self._names)
+            self._names.append(name)
+        return number
+
+    def find(self, name: str) -> int | None:
+        return self._numbers.get(name)
+
+    def mask(self, numbers: Iterable[int]) -> int:
+        bits = bytearray(len(self._names) // 8 + 1)
+        for number in numbers:
+            bits[number >> 3] |= 1 << (number & 7)
+        return int.from_bytes(bits, "little")
+
+    def names(self, mask: int) -> "Namespaces":
+        """The namespaces whose bits are set; equal sets are equal in either form."""
+        if mask.bit_count() > NAMESPACES_LISTED:
+            return NamespaceSet(self, mask)
+        names: list[str] = []
+        while mask:
+            number = mask.bit_length() - 1
+            names.append(self._names[number])
+            mask ^= 1 << number
+        return frozenset(names)
+
+
+class NamespaceSet:
+    """Many namespaces. Comparable with those of the same numbers."""
+
+    __slots__ = ("_hash", "mask", "numbers")
+
+    def __init__(self, numbers: NamespaceNumbers, mask: int) -> None:
+        self.numbers: Final = numbers
+        self.mask: Final = mask
+        self._hash = hash(mask)
+
+    def __contains__(self, name: object) -> bool:
+        number = self.numbers.find(name) if isinstance(name, str) else None
+        return number is not None and self.mask >> number & 1 == 1
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, NamespaceSet)
+            and self.numbers is other.numbers
+            and self.mask == other.mask
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+Namespaces = frozenset[str] | NamespaceSet
+
 
 class PodSet(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     """The pods of these namespaces (None: of any) that the selector matches."""
 
-    namespaces: frozenset[str] | None
+    namespaces: Namespaces | None
     selector: Selector
 
     def has(self, pod_class: PodClass) -> bool:
@@ -36,7 +111,7 @@ class WeightTable:
     __slots__ = ("_by_namespaces", "_others")
 
     def __init__(self, entries: Iterable[tuple[PodSet, int]]) -> None:
-        self._by_namespaces: dict[frozenset[str] | None, dict[str, _ValueWeights]] = {}
+        self._by_namespaces: dict[Namespaces | None, dict[str, _ValueWeights]] = {}
         others: list[tuple[PodSet, int]] = []
         for pods, weight in entries:
             requirements = pods.selector.requirements
@@ -67,9 +142,10 @@ _NAMESPACE: Final = ""
 
 
 class _WeightIndex:
-    """The weights of sets of any form. The namespace of a pod is looked up as a label is."""
+    """The weights of sets of any form. The namespace of a pod is looked up as a label is, unless
+    a set has many."""
 
-    __slots__ = ("_are_equal", "_index", "_known", "_weights")
+    __slots__ = ("_are_equal", "_bits", "_index", "_known", "_weights")
 
     def __init__(self, entries: Iterable[tuple[PodSet, int]]) -> None:
         usable = [(pods, weight) for pods, weight in entries if not pods.selector.is_nothing]
@@ -77,15 +153,27 @@ class _WeightIndex:
         self._weights = np.array([weight for _, weight in usable], np.int64)
         # Of required terms all are.
         self._are_equal = len({weight for _, weight in usable}) == 1
-        self._known: dict[Reading, int] = {}
+        # Of each kind of pods; with its namespace, if that is not part of the reading.
+        self._known: dict[tuple[Reading, str], int] = {}
+        many = {
+            position: pods.namespaces
+            for position, (pods, _) in enumerate(usable)
+            if isinstance(pods.namespaces, NamespaceSet)
+        }
+        self._bits = _NamespaceBits(many) if many else None
 
     def weigh(self, pod_class: PodClass) -> int:
-        reading = self._index.reading({**pod_class.labels, _NAMESPACE: pod_class.namespace})
-        weight = self._known.get(reading)
+        namespace = pod_class.namespace
+        reading = self._index.reading({**pod_class.labels, _NAMESPACE: namespace})
+        key = reading, "" if self._bits is None else namespace
+        weight = self._known.get(key)
         if weight is None:
             if len(self._known) >= READINGS_MAX:
                 self._known.clear()
-            weight = self._known[reading] = self._sum(self._index.matches_reading(reading))
+            matches = self._index.matches_reading(reading)
+            if self._bits is not None:
+                self._bits.restrict(matches, namespace)
+            weight = self._known[key] = self._sum(matches)
         return weight
 
     def _sum(self, matches: BoolArray) -> int:
@@ -94,9 +182,31 @@ class _WeightIndex:
         return int(self._weights[matches].sum())
 
 
+class _NamespaceBits:
+    """Sets of many namespaces below each other, so that one namespace is a column of bits."""
+
+    __slots__ = ("_bits", "_numbers", "_positions")
+
+    def __init__(self, sets: Mapping[int, NamespaceSet]) -> None:
+        """The sets by their position; one resolver has made all of them."""
+        (self._numbers,) = {each.numbers for each in sets.values()}
+        width = max(each.mask.bit_length() for each in sets.values()) // 8 + 1
+        rows = b"".join(each.mask.to_bytes(width, "little") for each in sets.values())
+        self._bits = np.frombuffer(rows, np.uint8).reshape(len(sets), width)
+        self._positions = np.fromiter(sets, np.intp, len(sets))
+
+    def restrict(self, matches: BoolArray, namespace: str) -> None:
+        """Leave out the sets that the namespace is not in."""
+        number = self._numbers.find(namespace)
+        if number is None or number >> 3 >= self._bits.shape[1]:
+            matches[self._positions] = False
+        else:
+            matches[self._positions] &= (self._bits[:, number >> 3] >> (number & 7) & 1) == 1
+
+
 def _requirements(pods: PodSet) -> tuple[Requirement, ...]:
     requirements = pods.selector.requirements
-    if pods.namespaces is None:
+    if pods.namespaces is None or isinstance(pods.namespaces, NamespaceSet):
         return requirements
     return (*requirements, Requirement(_NAMESPACE, "In", pods.namespaces))
 

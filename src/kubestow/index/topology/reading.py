@@ -22,12 +22,14 @@ class Reading:
     column    the domain whose count a node reads
     counted   the domain in which a pod on a node is counted: the same one, or none
     tally     None if no node has the label
-    sums      the tally summed over `counted`
+    sums      the tally summed over `counted`; not made for a reading of rows alone
     """
 
     __slots__ = (
         "_eligibility",
         "_find",
+        "_is_of_rows",
+        "_kept",
         "_layout_token",
         "column",
         "counted",
@@ -42,35 +44,41 @@ class Reading:
     has_key: bool
     sums: DomainSums
     tally: Tally[Any] | None
+    _kept: DomainSums | Tally[Any]
 
     def __init__(
         self,
         key: str,
         find: Callable[[TopologyCounts], Tally[Any]],
         eligibility: Eligibility = EVERY_NODE,
+        *,
+        is_of_rows: bool = False,
     ) -> None:
         self.key: Final = key
         self._find = find
         self._eligibility = eligibility
+        self._is_of_rows = is_of_rows
         self._layout_token: object = None
 
     def refresh(self, counts: TopologyCounts) -> None:
-        if self._layout_token is not counts.layout_token or not self.sums.is_kept:
+        if self._layout_token is not counts.layout_token or not self._kept.is_kept:
             self._look_up(counts)
         if self.tally is not None:
             self.tally.is_used = True
 
     def _look_up(self, counts: TopologyCounts) -> None:
         self.has_key = counts.has_key(self.key)
-        self.column = counts.column(self.key)
+        self.column = self.counted = counts.column(self.key)
         if self.has_key:
-            self.counted = counts.column(self.key, self._eligibility)
-            self.tally = self._find(counts)
-            self.sums = self.tally.sums(self.counted)
+            if self._eligibility is not EVERY_NODE:
+                self.counted = counts.column(self.key, self._eligibility)
+            self._kept = self.tally = self._find(counts)
+            if not self._is_of_rows:
+                self._kept = self.sums = self.tally.sums(self.counted)
         else:
             # Nothing is counted: a pod may name thousands of such keys.
-            self.counted, self.tally = self.column, None
-            self.sums = DomainSums(self.column, Amounts(len(self.column.ids)))
+            self.tally = None
+            self._kept = self.sums = DomainSums(self.column, Amounts(len(self.column.ids)))
             self.sums.is_kept = True
         self._layout_token = counts.layout_token
 
@@ -78,6 +86,11 @@ class Reading:
 def live_pods(key: str, measure: InAll, eligibility: Eligibility) -> Reading:
     """A reading of the pods that the measure counts and that are not being deleted."""
     return Reading(key, lambda counts: counts.live_pods(measure), eligibility)
+
+
+def live_pods_by_row(key: str, measure: InAll) -> Reading:
+    """A reading of these pods for rules on hosts: each node is a domain of its own, and counts."""
+    return Reading(key, lambda counts: counts.live_pods(measure), is_of_rows=True)
 
 
 def pods(key: str, measure: Measure[PodClass]) -> Reading:

@@ -46,9 +46,6 @@ class Loads(NamedTuple):
     allocatable       int64[resource, node], 0 where the node lacks the resource: it is left out
     used              int64[resource, node], what the pods there request
     request, weight   int64[resource, 1]
-
-    For several pods, of which each requests the same resources, there is an axis for pods in the
-    middle: of length 1 but for `request`.
     """
 
     allocatable: IntArray
@@ -86,12 +83,7 @@ class ScoringResources:
         self._specs = tuple((spec.name, spec.weight or 1) for spec in specs or CPU_AND_MEMORY)
         self._use_non_zero = use_non_zero
         names = tuple(name for name, _ in self._specs)
-        # None if one of them is no part of the accounted request.
-        self._readers = (
-            [_reader(name, use_non_zero=use_non_zero) for name in names]
-            if all(name in _FIELDS or is_scalar(name) for name in names)
-            else None
-        )
+        self._read = _reader_of(names, use_non_zero=use_non_zero)
         # Names and weights, if they are the same for every pod.
         weights = [weight for _, weight in self._specs]
         self._always = None if any(map(is_scalar, names)) else (names, _column(weights))
@@ -103,16 +95,15 @@ class ScoringResources:
         """The resources that count for the pod; `view` as in `amounts_of`."""
         return self.counting(self.amounts_of(pod, view))
 
-    def amounts_of(self, pod: PodInfo, view: Callable[[Pod], ResourceList]) -> list[int]:
+    def amounts_of(self, pod: PodInfo, view: Callable[[Pod], ResourceList]) -> Sequence[int]:
         """What the pod requests of each configured resource.
 
         `view` has the defaults of `api.requests` if and only if `use_non_zero` is set.
         """
         shape = pod.shape
-        if self._readers is None or not shape.is_plain:
+        if self._read is None or not shape.is_plain:
             return self.amounts(view(pod.pod))
-        accounted = shape.accounted
-        return [read(accounted) for read in self._readers]
+        return self._read(shape.accounted)
 
     def amounts(self, total: ResourceList) -> list[int]:
         """What a pod with this total requests of each configured resource."""
@@ -146,17 +137,6 @@ class ScoringResources:
             allocatable[place], used[place] = self._capacity(nodes, name)
         return Loads(allocatable, used, request.amounts, request.weights)
 
-    def loads_of_many(self, nodes: Nodes, amounts: IntArray) -> Loads:
-        """For several pods for which cpu and memory count: int64[2, pod, 1]."""
-        weight_of = dict(self._specs)
-        used = nodes.non_zero if self._use_non_zero else nodes.basic_requested[:2]
-        return Loads(
-            nodes.basic_allocatable[:2, np.newaxis],
-            used[:, np.newaxis],
-            amounts,
-            _column([weight_of[CPU], weight_of[MEMORY]])[:, np.newaxis],
-        )
-
     def _capacity(self, nodes: Nodes, name: str) -> tuple[IntArray | int, IntArray | int]:
         """What the nodes have of one resource, and how much of it is requested."""
         if name == EPHEMERAL_STORAGE:
@@ -186,6 +166,18 @@ def scalar_capacity(
         np.where(is_published, published[0], counted[0]),
         np.where(is_published, published[1], counted[1]),
     )
+
+
+def _reader_of(
+    names: Sequence[str], *, use_non_zero: bool
+) -> Callable[[AccountedRequest], Sequence[int]] | None:
+    """Reads these resources; None if one of them is no part of the accounted request."""
+    if len(names) > 1 and all(name in _FIELDS for name in names):
+        return attrgetter(*(_FIELDS[name][use_non_zero] for name in names))
+    if not all(name in _FIELDS or is_scalar(name) for name in names):
+        return None
+    readers = [_reader(name, use_non_zero=use_non_zero) for name in names]
+    return lambda accounted: [read(accounted) for read in readers]
 
 
 def _reader(name: str, *, use_non_zero: bool) -> Callable[[AccountedRequest], int]:

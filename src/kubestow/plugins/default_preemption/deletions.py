@@ -28,6 +28,11 @@ class Deletions:
         stored = self._stored(pod)
         return stored is None or is_terminating(stored)
 
+    def is_on_node(self, pod: Pod) -> bool:
+        """Whether the store has this pod with a node; not while it is being bound."""
+        stored = self._stored(pod)
+        return stored is not None and bool(stored.spec.node_name)
+
     async def wait_seen(self, pods: Iterable[Pod]) -> None:
         """Return once the deletion of each of these pods has been seen."""
         for pod in pods:

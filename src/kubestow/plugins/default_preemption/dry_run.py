@@ -5,7 +5,7 @@ results count, is decided here as if the nodes had been tried one after the othe
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -80,15 +80,22 @@ class TrialInputs(NamedTuple):
     filters: TrialFilters
 
 
+def _nothing_to_name() -> None:
+    """The numbers are entered."""
+
+
 class TrialResults(NamedTuple):
     """The results of some nodes.
 
     codes        int64[node]                   0 where evicting helps, else the evaluator's number
-                                               of the status
+                                               of the status; others that are not 0 until
+                                               `name_codes` was called
     positions    intp[candidate]               where that is 0
     rows         intp[candidate]               the nodes there
     ranks        int64[criterion, candidate]   of the nodes where it helps, see `candidates`
     victims_of   row → victims                 of the nodes where it helps
+    name_codes                                 enters the numbers of all statuses: they are needed
+                                               only where no node is found
     """
 
     codes: IntArray
@@ -96,6 +103,7 @@ class TrialResults(NamedTuple):
     rows: IntpArray
     ranks: IntArray
     victims_of: VictimsOf
+    name_codes: Callable[[], None] = _nothing_to_name
 
     @classmethod
     def of(
@@ -134,6 +142,8 @@ class DryRun:
         self._statuses = _NO_STATUSES
         # Nodes, of which the first were tried, and the codes of these.
         self._tried: list[tuple[Rows, IntArray]] = []
+        # What names these codes.
+        self._unnamed: list[Callable[[], None]] = []
         self._clean = _Found()
         self._violating = _Found()
 
@@ -171,7 +181,7 @@ class DryRun:
         names = self._snapshot.names
         return {
             names[row]: self._statuses.status_of(code)
-            for rows, codes in self._tried
+            for rows, codes in self._named()
             for row, code in zip(row_numbers(rows).tolist(), codes.tolist(), strict=False)
             if code
         }
@@ -180,7 +190,7 @@ class DryRun:
         """The errors of all nodes; empty if there are none."""
         return join_errors(
             self._statuses.status_of(code).message
-            for _, codes in self._tried
+            for _, codes in self._named()
             for code in codes[codes < 0].tolist()
         )
 
@@ -189,7 +199,7 @@ class DryRun:
         node_count = len(self._snapshot)
         reasons: Counter[str] = Counter()
         failed_count = 0
-        for _, codes in self._tried:
+        for _, codes in self._named():
             for code, count in zip(*np.unique(codes[codes != 0], return_counts=True), strict=True):
                 failed_count += int(count)
                 for reason in self._statuses.status_of(int(code)).all_reasons:
@@ -198,9 +208,15 @@ class DryRun:
             reasons[NOT_HELPFUL] += node_count - failed_count
         return fit_error_text(node_count, reasons)
 
+    def _named(self) -> list[tuple[Rows, IntArray]]:
+        """The nodes that were tried, with the numbers of their statuses."""
+        while self._unnamed:
+            self._unnamed.pop()()
+        return self._tried
+
     def _take(self, rows: Rows, results: TrialResults, wanted: int | None) -> bool:
         """Keep the results up to the last candidate needed; return whether there are enough."""
-        codes, positions, found, ranks, victims_of = results
+        codes, positions, found, ranks, victims_of, name_codes = results
         is_violating = None
         if np.count_nonzero(ranks[VIOLATIONS]):
             is_violating = ranks[VIOLATIONS] != 0
@@ -211,6 +227,7 @@ class DryRun:
                 found, ranks = found[: last + 1], ranks[:, : last + 1]
                 is_violating = None if is_violating is None else is_violating[: last + 1]
         self._tried.append((rows, codes))
+        self._unnamed.append(name_codes)
         if is_violating is None:
             self._clean.add(found, ranks, victims_of, wanted)
         else:

@@ -6,7 +6,7 @@ the preemptor's are the end of the node's list by importance.
 
 The pods of several nodes are in slots, one row per slot of all nodes:
 
-    slot 0   a0 b0 c0      values[value, slot, node], 0 where a node has no pod in a slot
+    slot 0   a0 b0 c0      values[slot, value, node], 0 where a node has no pod in a slot
     slot 1   a1  - c1      exists[slot, node]
 
 Not here: whether a pod can be reprieved (`one_node`, `many_nodes`).
@@ -27,13 +27,13 @@ from kubestow.cache.resource_columns import BASIC_RESOURCES
 from kubestow.cache.snapshot import Snapshot
 from kubestow.framework.attempt_timer import NO_TIMER
 from kubestow.index.follow import Follower, Sources
-from kubestow.index.nodes import Nodes
 
-# Indices of the values of a pod; the first three are the columns of the basic resources.
-BASIC_COUNT: Final = len(BASIC_RESOURCES)
-PRIORITY: Final = 3
-START: Final = 4
-VALUE_COUNT: Final = 5
+# Indices of the values of a pod: first 1 for itself and its basic resources, which are what comes
+# back to a node's pods and amounts (`reduced_nodes`) without it.
+BACK: Final = 1 + len(BASIC_RESOURCES)
+PRIORITY: Final = 4
+START: Final = 5
+VALUE_COUNT: Final = 6
 
 NOT_STARTED: Final = 2**63 - 1
 # In place of the time until which an order depends on the current time: it never does.
@@ -41,10 +41,8 @@ ALL_STARTED: Final = -2
 
 # The slots of the first allocation.
 _SLOTS_MIN: Final = 4
-# Up to this many nodes, ranking one after the other is faster.
-_ROWS_FEW: Final = 8
-
-_SUMS: Final = ("DefaultPreemption", "sums")
+# Up to this many nodes, looking at one after the other is faster.
+FEW: Final = 8
 
 
 class RankedPods(Follower):
@@ -67,8 +65,8 @@ class RankedPods(Follower):
         # By row, of the last priority and table of budgets.
         self._splits: dict[int, _Arranged | None] = {}
         self._split_by: tuple[int, int] | None = None
-        # int64[row, slot, value]
-        self._values = np.zeros((row_count, _SLOTS_MIN, VALUE_COUNT), np.int64)
+        # int64[slot, value, row]
+        self._values = np.zeros((_SLOTS_MIN, VALUE_COUNT, row_count), np.int64)
 
     def pods_changed(self, rows: Sequence[int]) -> None:
         self._is_stale[np.asarray(rows)] = True
@@ -132,16 +130,12 @@ class RankedPods(Follower):
         Those that have not started come after those of their priority that have.
         """
         self._bring_up_to_date(rows)
-        counts = self._counts[rows]
-        width = int(counts.max(initial=0))
-        # int64[node, slot, value]
-        values = self._values[rows, :width]
-        is_lower = values[:, :, PRIORITY] < priority
-        is_lower &= np.arange(width) < counts[:, np.newaxis]
-        values = np.ascontiguousarray(values.transpose(2, 1, 0))
-        exists = np.ascontiguousarray(is_lower.T)
-        if np.count_nonzero(exists) != int(counts.sum()):
-            values *= exists
+        width = int(self._counts[rows].max(initial=0))
+        values = self._values[:width].take(rows, axis=2)
+        is_pod = values[:, 0] != 0
+        exists = (values[:, PRIORITY] < priority) & is_pod
+        if np.count_nonzero(exists) != np.count_nonzero(is_pod):
+            values *= exists[:, np.newaxis]
         return PodSlots(rows, self._pods, values, exists)
 
     def until_ns(self, rows: IntpArray) -> IntArray:
@@ -152,7 +146,7 @@ class RankedPods(Follower):
     def _bring_up_to_date(self, rows: IntpArray) -> None:
         self.catch_up()
         stale = rows[self._is_stale[rows]]
-        if len(stale) > _ROWS_FEW:
+        if len(stale) > FEW:
             self._rank_together(stale)
         else:
             listed: list[int] = stale.tolist()
@@ -162,8 +156,8 @@ class RankedPods(Follower):
     def _rank(self, row: int) -> None:
         pods = by_importance(self._snapshot.node_infos[row].pods, NOT_STARTED)
         self._reserve(len(pods))
-        self._values[row] = 0
-        self._values[row, : len(pods)] = _values_of(pods)
+        self._values[:, :, row] = 0
+        self._values[: len(pods), :, row] = _values_of(pods)
         self._counts[row] = len(pods)
         starts = [start_time_ns(pod.pod, NOT_STARTED) for pod in pods]
         self._until_ns[row] = unstarted_until_ns(starts)
@@ -182,12 +176,11 @@ class RankedPods(Follower):
         values = _values_of(pods)
         # Equals stay in the order in which they are on the node.
         order: IntpArray = np.lexsort((values[:, START], -values[:, PRIORITY], nodes))
-        values = values[order]
         self._reserve(int(counts.max()))
-        self._values[rows] = 0
-        self._values[rows[nodes], slots] = values
+        self._values[:, :, rows] = 0
+        self._values[slots, :, rows[nodes]] = values[order]
         self._counts[rows] = counts
-        self._until_ns[rows] = _unstarted_until(self._values[rows, :, START], counts)
+        self._until_ns[rows] = _unstarted_until(self._values[:, START, rows], counts)
         places: list[int] = order.tolist()
         pods = [pods[place] for place in places]
         first = 0
@@ -198,11 +191,11 @@ class RankedPods(Follower):
 
     def _reserve(self, width: int) -> None:
         """Make room for this many pods on each node."""
-        row_count, old_width, _ = self._values.shape
+        old_width, _, row_count = self._values.shape
         if width > old_width:
-            wider = np.zeros((row_count, max(width, 2 * old_width), VALUE_COUNT), np.int64)
+            wider = np.zeros((max(width, 2 * old_width), VALUE_COUNT, row_count), np.int64)
             known = np.flatnonzero(self._counts)
-            wider[known, :old_width] = self._values[known]
+            wider[:old_width, :, known] = self._values[:, :, known]
             self._values = wider
 
 
@@ -210,8 +203,8 @@ class PodSlots:
     """The evictable pods of some nodes, by slot.
 
     rows     intp[node]
-    values   int64[value, slot, node]: cpu, memory, ephemeral storage, priority, start in
-             nanoseconds or NOT_STARTED
+    values   int64[slot, value, node]: 1 where there is a pod, cpu, memory, ephemeral storage,
+             priority, start in nanoseconds or NOT_STARTED
     exists   bool[slot, node]; the slots of a node follow each other
     is_violating   bool[slot, node]: the pods that would violate a budget; None if there is none
     """
@@ -249,26 +242,11 @@ class PodSlots:
         pods, slots, violating_count = arranged
         first = len(pods) - len(slots)
         self.pods[position] = pods
-        self.values[:, first : len(pods), position] = self.values[:, slots, position]
+        self.values[first : len(pods), :, position] = self.values[slots, :, position]
         if violating_count:
             if self.is_violating is None:
                 self.is_violating = np.zeros_like(self.exists)
             self.is_violating[first : first + violating_count, position] = True
-
-    def subset(self, positions: IntpArray) -> "PodSlots":
-        """Some of the nodes."""
-        part = PodSlots(
-            self.rows[positions],
-            self._ranked,
-            self.values.take(positions, axis=2),
-            self.exists.take(positions, axis=1),
-        )
-        if self._pods is not None:
-            listed: list[int] = positions.tolist()
-            part._pods = [self._pods[position] for position in listed]
-        if self.is_violating is not None:
-            part.is_violating = self.is_violating.take(positions, axis=1)
-        return part
 
     def scalar_amounts(self, resource: str) -> IntArray:
         """int64[slot, node]: what the pods request of an extended resource."""
@@ -320,29 +298,11 @@ def unstarted_until_ns(starts: Sequence[int]) -> int:
     return max([start for start in starts if start != NOT_STARTED], default=-1)
 
 
-def lower_scalar_sums(nodes: Nodes, priority: int, resource: str) -> IntArray:
-    """int64[node]: what the pods of lower priority request of an extended resource."""
-
-    def compute(nodes: Nodes) -> IntArray:
-        return np.array(
-            [
-                sum(
-                    pod.accounted.requested.scalar.get(resource, 0)
-                    for pod in info.pods
-                    if pod.priority < priority
-                )
-                for info in nodes.infos()
-            ],
-            np.int64,
-        )
-
-    return nodes.tracked((*_SUMS, priority, resource), Depends.PODS, compute)
-
-
 def _values_of(pods: Iterable[PodInfo]) -> IntArray:
     """int64[pod, value]"""
     values = [
         (
+            1,
             requested.milli_cpu,
             requested.memory,
             requested.ephemeral_storage,
@@ -356,9 +316,8 @@ def _values_of(pods: Iterable[PodInfo]) -> IntArray:
 
 
 def _unstarted_until(starts: IntArray, counts: IntpArray) -> IntArray:
-    """int64[node]: `unstarted_until_ns` of starts[node, slot], of which the first ones count."""
-    slots = np.arange(starts.shape[1], dtype=np.intp)
-    exists = slots < counts[:, np.newaxis]
-    has_unstarted = np.logical_or.reduce(exists & (starts == NOT_STARTED), axis=1)
-    latest = np.where(exists & (starts != NOT_STARTED), starts, -1).max(axis=1)
+    """int64[node]: `unstarted_until_ns` of starts[slot, node], of which the first ones count."""
+    exists = np.arange(len(starts))[:, np.newaxis] < counts
+    has_unstarted = np.logical_or.reduce(exists & (starts == NOT_STARTED), axis=0)
+    latest = np.where(exists & (starts != NOT_STARTED), starts, -1).max(axis=0)
     return np.where(has_unstarted, latest, ALL_STARTED)

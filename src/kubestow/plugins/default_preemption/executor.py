@@ -17,7 +17,7 @@ second time. Where no watch is behind, this changes nothing.
 An event that comes while the pod is held back is lost to it. Where the pod is only held back
 because a watch is behind an answer, or an answer behind a watch, it is activated once both are in.
 It is also activated if no event can follow: all victims are gone, and another preemptor had evicted
-one of them.
+one of them, or one was on no node any more when it was deleted, since its binding had failed.
 
 A scheduling cycle never waits. So without SchedulerAsyncPreemption victims are evicted beside the
 loop as well, without a mark and in the order of that mode; a failure is then only logged, because
@@ -29,7 +29,7 @@ import logging
 from collections.abc import Coroutine, Iterable, Sequence
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from kubestow.api.meta import ApiObject, Condition, object_ref
 from kubestow.api.pod import Pod, is_terminating
@@ -76,7 +76,7 @@ class Preemptor(NamedTuple):
 
 
 class Eviction(NamedTuple):
-    """Pods to evict from a node, and the preemptor. Victims being deleted already are left out.
+    """Pods to evict from a node, and the preemptor. Victims that are leaving already are left out.
 
     `nominated` are less important pods, which are no longer nominated to the node then.
     """
@@ -95,9 +95,9 @@ class _Hold:
         "eviction_count",
         "is_marked",
         "last_victim",
+        "may_lack_event",
         "refusal",
         "requested",
-        "shares_victims",
         "victims",
     )
 
@@ -112,7 +112,8 @@ class _Hold:
         self.answered: list[Pod] = []
         # Set where the queue was refused, for an event that is lost by that.
         self.refusal: LostEvent | None = None
-        self.shares_victims = False
+        # Whether a victim has left, or will, without an event that comes after the evictions.
+        self.may_lack_event = False
 
 
 class LostEvent(Enum):
@@ -121,6 +122,9 @@ class LostEvent(Enum):
 
 
 class Executor:
+    # A later version activates a preemptor whose last victim was not bound yet: no event follows.
+    activates_after_memory: ClassVar[bool] = False
+
     def __init__(self, plugin_name: str, handle: Handle, *, is_async: bool) -> None:
         self._plugin_name = plugin_name
         self._handle = handle
@@ -133,7 +137,7 @@ class Executor:
         eviction = self.plan(preemptor, node_name, victims)
         staying = eviction.victims
         if staying or not self._is_async:
-            self._handle.metrics.preemption_actuated(len(victims))
+            self._handle.metrics.preemption_actuated(preemptor.kind, len(victims))
         self._handle.groups.start_leaving(staying)
         if not self._is_async:
             self._handle.spawn(self._evict_at_once(eviction))
@@ -150,6 +154,8 @@ class Executor:
     def plan(self, preemptor: Preemptor, node_name: str, victims: Sequence[PodInfo]) -> Eviction:
         """What there is to do; nothing if all victims are leaving, except without the gate."""
         staying = [victim.pod for victim in victims if not is_terminating(victim.pod)]
+        if self._handle.in_pre_bind or len(self._handle.waiting_pods):
+            staying = [victim for victim in staying if not self._is_stopped(victim)]
         nominated: Sequence[Pod] = ()
         if staying or not self._is_async:
             nominated = [
@@ -158,6 +164,19 @@ class Executor:
                 if pod.priority < preemptor.priority and pod.pod.status.nominated_node_name
             ]
         return Eviction(preemptor, node_name, staying, nominated)
+
+    def _is_stopped(self, victim: Pod) -> bool:
+        """Whether a victim was stopped on its way to the node.
+
+        It keeps its place until its binding has ended, and the event of that is yet to come.
+        Upstream evicts it again then: that deletes a pod which is on no node, and the event meets a
+        preemptor that is held back.
+        """
+        uid = victim.metadata.uid
+        waiting, in_pre_bind = self._handle.waiting_pods.get(uid), self._handle.in_pre_bind.get(uid)
+        return (waiting is not None and waiting.is_rejected) or (
+            in_pre_bind is not None and in_pre_bind.cancel_reason is not None
+        )
 
     def is_preempting(self, uid: str) -> bool:
         """Whether this preemptor should wait; an event for which the queue asks is lost then."""
@@ -186,8 +205,10 @@ class Executor:
 
     async def _evict_in_background(self, eviction: Eviction, hold: _Hold) -> None:
         waiting: Sequence[Pod] = ()
+        started_s = self._handle.clock.monotonic_s()
+        is_success = False
         try:
-            waiting = await self._evict_in_order(eviction, hold)
+            waiting, is_success = await self._evict_in_order(eviction, hold)
             hold.is_marked, hold.last_victim = False, None
             if not waiting:
                 self._queue_again(eviction, hold)
@@ -197,28 +218,34 @@ class Executor:
             if not hold.eviction_count:
                 del self._holds[eviction.preemptor.uid]
             self._handle.groups.stop_leaving(eviction.victims)
-            self._handle.metrics.preemption_task_ended()
+            duration_s = self._handle.clock.monotonic_s() - started_s
+            self._handle.metrics.preemption_task_ended(
+                eviction.preemptor.kind, duration_s, is_success=is_success
+            )
         if waiting:
             self._handle.activate(waiting)
         else:
             self._queue_again(eviction, hold)
 
-    async def _evict_in_order(self, eviction: Eviction, hold: _Hold) -> Sequence[Pod]:
-        """Evict all victims but the last, then the last.
+    async def _evict_in_order(self, eviction: Eviction, hold: _Hold) -> tuple[Sequence[Pod], bool]:
+        """Evict all victims but the last, then the last; whether nothing failed.
 
         If anything fails, the pods that no event may queue again, because some victims stay.
         """
         *others, last = eviction.victims
         try:
             is_cleared = await self._clear_nominations(eviction)
-            await _all_or_first_error(self._evict_held(eviction, other, hold) for other in others)
+            await self._all_or_first_error(
+                self._evict_held(eviction, other, hold) for other in others
+            )
             hold.last_victim = last
             self._queue_again(eviction, hold)
-            await self._evict_held(eviction, last, hold)
+            deletion = await self._evict_held(eviction, last, hold)
         except Exception as error:  # After any failure the preemptor tries again.
             self._log(eviction, error)
-            return [*eviction.preemptor.pods, *self._deferred(eviction)]
-        return () if is_cleared else eviction.preemptor.pods
+            return [*eviction.preemptor.pods, *self._deferred(eviction)], False
+        is_lost = deletion is None and self.activates_after_memory
+        return (() if is_cleared and not is_lost else eviction.preemptor.pods), True
 
     def _deferred(self, eviction: Eviction) -> Iterable[Pod]:
         """The pods that may not have been allowed to preempt, because these victims would leave."""
@@ -234,27 +261,32 @@ class Executor:
         if refusal is None or eviction.preemptor.is_member:
             return
         if refusal is LostEvent.LOST:
-            if hold.eviction_count or not hold.shares_victims:
+            if hold.eviction_count or not hold.may_lack_event:
                 return
             if not all(map(self._deletions.is_gone, hold.victims)):
                 return  # The event of a victim that is still there will come.
         if not self.is_preempting(eviction.preemptor.uid):
             self._handle.activate(eviction.preemptor.pods)
 
-    async def _evict_held(self, eviction: Eviction, victim: Pod, hold: _Hold) -> None:
+    async def _evict_held(
+        self, eviction: Eviction, victim: Pod, hold: _Hold
+    ) -> DeletionResult | None:
         """Evict a victim; its preemptor is held back until the deletion was seen."""
         hold.requested.append(victim)
         try:
             deletion = await self._evict_one(eviction, victim)
         finally:
             hold.requested.remove(victim)
-        hold.shares_victims |= deletion is DeletionResult.SHARED
+        hold.may_lack_event |= deletion is DeletionResult.SHARED or (
+            deletion is DeletionResult.MADE and not self._deletions.is_on_node(victim)
+        )
         if deletion is not None and not self._deletions.is_seen(victim):
             hold.answered.append(victim)
+        return deletion
 
     async def _evict_at_once(self, eviction: Eviction) -> None:
         try:
-            await _all_or_first_error(
+            await self._all_or_first_error(
                 self._evict_one(eviction, victim) for victim in eviction.victims
             )
         except Exception as error:  # As above, but it is not activated in this mode.
@@ -338,17 +370,26 @@ class Executor:
         changed = changed_condition(victim, condition, now=self._now())
         return await self._handle.victims.delete(victim, changed)
 
+    async def _all_or_first_error(self, calls: Iterable[Coroutine[Any, Any, object]]) -> None:
+        """Run as many at the same time as the configuration allows; the first that fails cancels
+        the others."""
+        turns = asyncio.Semaphore(self._handle.parallelism)
+
+        async def in_turn(call: Coroutine[Any, Any, object]) -> None:
+            try:
+                async with turns:
+                    await call
+            finally:
+                call.close()
+
+        tasks = [asyncio.ensure_future(in_turn(call)) for call in calls]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
     def _now(self) -> datetime:
         # Times in the API have whole seconds.
         return datetime.fromtimestamp(self._handle.clock.now_ns() // NANOSECONDS, UTC)
-
-
-async def _all_or_first_error(calls: Iterable[Coroutine[Any, Any, object]]) -> None:
-    """Run all at the same time; the first that fails cancels the others."""
-    tasks = [asyncio.ensure_future(call) for call in calls]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

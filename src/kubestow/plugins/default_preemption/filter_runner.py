@@ -1,16 +1,16 @@
 """Runs filters on many simulated nodes, as few times as `filters` allows.
 
 A filter answers for each node by itself, so one that reads neither pods nor numbers gives the same
-answer at every step of a trial.
+answer at every step of a trial: it is called for all nodes, before the first.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import BoolArray, IntArray, IntpArray
+from kubestow.arrays import IntArray, IntpArray
 from kubestow.framework.answers import array_answer
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import decode_status
@@ -47,17 +47,18 @@ class FilterRunner:
         self._state = inputs.state
         self._pod = inputs.pod
         self._statuses = statuses
-        self._filters = inputs.filters
 
-    def first_failures(self, view: ReducedNodes, node_at: TrialNodeAt) -> IntArray:
+    def first_failures(
+        self, filters: Sequence[TrialFilter], view: ReducedNodes, node_at: TrialNodeAt
+    ) -> IntArray:
         """int64[node]: the status of the first filter that fails, as a number; 0 if none does."""
         failures = np.zeros(len(view), np.int64)
         passing = everything = np.arange(len(view))
-        for each in self._filters:
+        for each in filters:
             if each.reads is Reads.PODS:
                 numbers = self._run_by_node(each, passing, node_at)
             else:
-                is_narrowed = each.step.reuse.per_node and passing is not everything
+                is_narrowed = each.step.per_node and passing is not everything
                 nodes = view.subset(passing) if is_narrowed else view
                 codes = self._run_on_all(each, nodes)
                 if codes is None:
@@ -70,23 +71,9 @@ class FilterRunner:
                 break
         return failures
 
-    def fails(self, view: ReducedNodes, node_at: TrialNodeAt, mask: BoolArray) -> BoolArray:
-        """bool[node]: the nodes of the mask where some filter fails now.
-
-        All filters must have passed these nodes before.
-        """
-        fails = np.zeros(len(mask), np.bool_)
-        for each in self._filters:
-            if each.reads is Reads.NUMBERS:
-                codes = self._run_on_all(each, view)
-                if codes is not None:
-                    fails |= codes != 0
-        fails &= mask
-        for each in self._filters:
-            if each.reads is Reads.PODS:
-                fitting = np.flatnonzero(mask & ~fails)
-                fails[fitting] = self._run_by_node(each, fitting, node_at) != 0
-        return fails
+    def fails_on(self, filters: Iterable[TrialFilter], trial_node: TrialNode) -> bool:
+        """Whether some filter rejects a node."""
+        return any(self._code_of_one(each, trial_node) for each in filters)
 
     def _run_on_all(self, each: TrialFilter, view: ReducedNodes) -> IntArray | None:
         nodes = view.unchanged if each.reads is Reads.NODE else view
@@ -99,16 +86,19 @@ class FilterRunner:
         numbers = np.zeros(len(positions), np.int64)
         listed: list[int] = positions.tolist()
         for index, position in enumerate(listed):
-            self._state.timer.pause()
-            node, state = node_at(position)
-            try:
-                code = code_of_one(each.step, state, self._pod, node)
-            except FilterError as error:
-                raise FilterFault from error
+            trial_node = node_at(position)
+            code = self._code_of_one(each, trial_node)
             if code:
-                status = decode_status(each.plugin, state, code)
+                status = decode_status(each.plugin, trial_node.state, code)
                 numbers[index] = self._statuses.code_of(status)
         return numbers
+
+    def _code_of_one(self, each: TrialFilter, trial_node: TrialNode) -> int:
+        self._state.timer.pause()
+        try:
+            return code_of_one(each.step, trial_node.state, self._pod, trial_node.node)
+        except FilterError as error:
+            raise FilterFault from error
 
 
 def codes_of(

@@ -15,7 +15,7 @@ from typing import Final
 from kubestow.api.pod_info import PodInfo
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.profile import FilterStep, Profile, plugin_name
-from kubestow.framework.reuse import PodReads, Reads
+from kubestow.framework.reuse import ASKED, PodReads, Reads
 
 # How many selections of filters are kept. Pods differ in which of some ten filters they skip.
 _SELECTIONS_MAX: Final = 256
@@ -49,6 +49,7 @@ class TrialFilters(tuple[TrialFilter, ...]):
     per_pod           the others, which are called for every pod
     allow_records     whether results for one pod hold for the next, but for filters that read no
                       pods
+    read_pods         whether one has to be called node by node
     read_all_of_pod   whether a reused verdict depends on more than the shape of the pod
     """
 
@@ -58,6 +59,7 @@ class TrialFilters(tuple[TrialFilter, ...]):
         self.reused = tuple(each for each in self if each.is_reused)
         self.per_pod = tuple(each for each in self if not each.is_reused)
         self.reused_names = tuple(each.name for each in self.reused)
+        self.read_pods = any(each.reads is Reads.PODS for each in self)
         self.allow_records = all(each.reads is Reads.NODE for each in self.per_pod)
         self.read_all_of_pod = any(each.step.reuse.pod is PodReads.ALL for each in self.reused)
 
@@ -73,20 +75,23 @@ class FilterTable:
     def __init__(self, profile: Profile) -> None:
         stateful = frozenset(map(plugin_name, profile.pre_filter_extensions))
         self._filters = [
-            (step.name, _form_of(step, follows_pods=step.name in stateful))
+            (step, step.name in stateful, _form_of(step, follows_pods=step.name in stateful))
             for step in profile.filter_steps
         ]
         self._other_followers = stateful - {step.name for step in profile.filter_steps}
-        # By the filters that PreFilter skipped: the forms of the others.
-        self._left: dict[frozenset[str], list[TrialFilter | _Choose]] = {}
+        # By the filters that PreFilter skipped, and how many passed: the forms of the others.
+        self._left: dict[tuple[frozenset[str], int], list[TrialFilter | _Choose]] = {}
         self._selections: dict[tuple[TrialFilter | None, ...], TrialFilters] = {}
 
-    def of_attempt(self, state: CycleState, pod: PodInfo) -> TrialFilters:
+    def of_attempt(self, state: CycleState, pod: PodInfo, passed_before: int = 0) -> TrialFilters:
         """The filters that PreFilter left in the attempt; without those that are known to pass
-        every node, whatever pods are on it."""
-        left = self._left.get(state.skip_filter)
+        every node that is tried, whatever pods are on it.
+
+        All filters with a smaller index than `passed_before` have passed these nodes as they are.
+        """
+        left = self._left.get((state.skip_filter, passed_before))
         if left is None:
-            left = self._forms_without(state.skip_filter)
+            left = self._forms_without(state.skip_filter, passed_before)
         selected = tuple(
             [form if isinstance(form, TrialFilter) else form(state, pod) for form in left]
         )
@@ -103,10 +108,22 @@ class FilterTable:
         candidate, so it has to be called for every pod."""
         return bool(self._other_followers) and not self._other_followers <= state.skip_filter
 
-    def _forms_without(self, skipped: frozenset[str]) -> list[TrialFilter | _Choose]:
+    def _forms_without(
+        self, skipped: frozenset[str], passed_before: int
+    ) -> list[TrialFilter | _Choose]:
         if len(self._left) >= _SELECTIONS_MAX:
             self._left.clear()
-        left = self._left[skipped] = [form for name, form in self._filters if name not in skipped]
+        left = self._left[skipped, passed_before] = [
+            form
+            for step, follows_pods, form in self._filters
+            if step.name not in skipped
+            # What reads the Node object alone says the same again.
+            and (
+                step.filter_index >= passed_before
+                or step.reuse.filter is not Reads.NODE
+                or follows_pods
+            )
+        ]
         return left
 
 
@@ -114,8 +131,9 @@ def _form_of(step: FilterStep, *, follows_pods: bool) -> TrialFilter | _Choose:
     reuse = step.reuse
     if follows_pods or reuse.filter is None:
         return TrialFilter(step, Reads.PODS, follows_pods=follows_pods, is_reused=False)
-    is_reused, unless = reuse.concerns is None, reuse.unless
-    ignores_pods, passes = reuse.ignores_pods, reuse.passes
+    is_reused, basis = reuse.pod is not PodReads.CLUSTER, reuse.basis
+    # What is known of a filter that reads numbers does not hold without some of the pods.
+    rule = None if reuse.filter is Reads.NUMBERS else reuse.rule
     # By whether it ignores pods, and whether it is reused.
     forms = {
         (ignores, reused): TrialFilter(
@@ -124,14 +142,16 @@ def _form_of(step: FilterStep, *, follows_pods: bool) -> TrialFilter | _Choose:
         for ignores in (False, True)
         for reused in (False, True)
     }
-    if unless is None and ignores_pods is None and passes is None:
+    if rule is None and (basis is None or not is_reused):
         return forms[False, is_reused]
 
     def choose(state: CycleState, pod: PodInfo) -> TrialFilter | None:
-        ignores = ignores_pods is not None and bool(ignores_pods(state, pod))
-        reads_node = ignores or reuse.filter is Reads.NODE
-        if reads_node and passes is not None and passes(state, pod):
-            return None
-        return forms[ignores, is_reused and (unless is None or not unless(pod))]
+        ignores = False
+        if rule is not None:
+            known = rule(state, pod)
+            ignores = known.ignores_pods()
+            if (ignores or reuse.filter is Reads.NODE) and known.passes_all():
+                return None
+        return forms[ignores, is_reused and (basis is None or basis(pod) is not ASKED)]
 
     return choose

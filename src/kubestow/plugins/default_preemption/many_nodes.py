@@ -1,8 +1,9 @@
 """The victims on many nodes at once (spec 08 A6, A11 hints).
 
 The same trial as in `one_node`, in step on all nodes: all less important pods are removed, then the
-first pod of every node is put back, then the second, and so on. Each step calls a filter once for
-all nodes if it reads numbers only, and node by node otherwise (`filter_runner`).
+first pod of every node is put back, then the second, and so on. Where a filter can say what a node
+must have left, each step is arithmetic on all nodes together (`reduced_nodes`). Filters that read
+pods are called node by node (`filter_runner`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,9 +14,18 @@ import numpy as np
 
 from kubestow.api.importance import by_importance
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import BoolArray, IntArray, IntpArray, Rows, row_numbers
+from kubestow.arrays import (
+    BoolArray,
+    IntArray,
+    IntpArray,
+    Rows,
+    row_count,
+    row_numbers,
+    rows_at,
+    rows_between,
+)
 from kubestow.framework.plugin import StatusCodes
-from kubestow.framework.reuse import Reads
+from kubestow.framework.reuse import Needs, Reads
 from kubestow.framework.runner import run_add_pod, run_remove_pod
 from kubestow.index.nodes import SimulatedNode
 from kubestow.plugins.default_preemption.candidates import (
@@ -29,6 +39,7 @@ from kubestow.plugins.default_preemption.candidates import (
 )
 from kubestow.plugins.default_preemption.dry_run import NO_VICTIMS, TrialInputs, TrialResults
 from kubestow.plugins.default_preemption.evictable import (
+    BACK,
     NOT_STARTED,
     PRIORITY,
     START,
@@ -36,80 +47,183 @@ from kubestow.plugins.default_preemption.evictable import (
     RankedPods,
 )
 from kubestow.plugins.default_preemption.filter_runner import FilterFault, FilterRunner, TrialNode
+from kubestow.plugins.default_preemption.filters import TrialFilter
 from kubestow.plugins.default_preemption.one_node import OneNode, no_victim_needed
-from kubestow.plugins.default_preemption.reduced_nodes import ReducedNodes
+from kubestow.plugins.default_preemption.reduced_nodes import (
+    LOWER,
+    PODS,
+    FreedByPriority,
+    ReducedNodes,
+    amounts_of,
+)
 
 LOWEST: Final = np.iinfo(np.int64).min
+
+# Instead of the number of a status: the node has no pods to evict, or too little is left without
+# them. What is lacking is found out where it is asked for.
+_LACKING: Final = np.iinfo(np.int64).max
+
+# How many nodes more than last time are tried together.
+_MARGIN: Final = 32
 
 
 class ManyNodes:
     """Tries hundreds of nodes together. Only for the default rules on victims."""
 
-    def __init__(
-        self, inputs: TrialInputs, statuses: StatusCodes | None = None, expected: int = 0
-    ) -> None:
-        """`expected` is how many nodes will probably have to be tried."""
+    def __init__(self, inputs: TrialInputs, statuses: StatusCodes | None = None) -> None:
         self._inputs = inputs
         self.statuses = StatusCodes() if statuses is None else statuses
-        self._expected = expected
-        self._is_per_node = any(trial_filter.reads is Reads.PODS for trial_filter in inputs.filters)
+        self._runner = FilterRunner(inputs, self.statuses)
+        counted, needs = _counted_filter(inputs)
+        # The other filters, and those of them that read pods.
+        self._others = [each for each in inputs.filters if each is not counted]
+        self._by_node = [each for each in self._others if each.reads is not Reads.NODE]
+        self._scalars = () if needs is None else tuple([name for name, _ in needs.scalars])
+        self._least = amounts_of(needs)
+        freed = inputs.snapshot.derived(FreedByPriority)
+        self._freed = freed.of(inputs.pod.priority, self._scalars)
+        self._nominated = nominated_by_row(inputs)
 
     def evaluate(self, rows: Rows, missing: int | None) -> TrialResults:
-        rows = row_numbers(rows)
         try:
             return self._try(rows, missing)
         except FilterFault:
             # A filter failed for all nodes together. One by one shows which node it fails on.
             return OneNode(self._inputs, self.statuses).evaluate(rows, missing)
 
-    def _try(self, rows: IntpArray, missing: int | None) -> TrialResults:
-        inputs, statuses = self._inputs, self.statuses
-        runner = FilterRunner(inputs, statuses)
-        codes = self._screen(rows, missing, runner)
+    def _try(self, rows: Rows, missing: int | None) -> TrialResults:
+        codes = self._screen(rows, missing)
         fitting = (codes == 0).nonzero()[0]
-        if missing is not None and len(fitting) > missing:
+        if missing is not None and len(fitting) >= missing:
             # The others are most likely not needed. If they are, they are tried again.
             fitting = fitting[:missing]
             codes = codes[: fitting[-1] + 1]
+            self._freed.reach = len(codes)
+
+        def name_codes() -> None:
+            lacking = (codes == _LACKING).nonzero()[0]
+            if len(lacking):
+                codes[lacking] = self._why_lacking(rows_at(rows, lacking))
+
         if len(fitting) == 0:
-            return TrialResults.of(rows, codes, np.zeros((CRITERIA, 0), np.int64), _no_victims)
-        victims = _reprieve(inputs, rows[fitting], runner)
+            ranks: IntArray = np.zeros((CRITERIA, 0), np.int64)
+            return TrialResults(codes, fitting, fitting, ranks, _no_victims, name_codes)
+        victims = self._reprieve(rows_at(rows, fitting))
         ranks = victims.ranks()
-        has_victims = victims.mask.any(axis=0)
-        if not has_victims.all():
+        has_victims = np.logical_or.reduce(victims.mask)
+        if np.count_nonzero(has_victims) != len(fitting):
             ranks = ranks[:, has_victims]
             for position in fitting[~has_victims].tolist():
-                name = inputs.snapshot.names[rows[position]]
-                codes[position] = statuses.code_of(no_victim_needed(name))
-        return TrialResults.of(rows, codes, ranks, victims.without_values().of_row)
+                row = int(row_numbers(rows)[position])
+                status = no_victim_needed(self._inputs.snapshot.names[row])
+                codes[position] = self.statuses.code_of(status)
+            fitting = fitting[has_victims]
+        return TrialResults(
+            codes,
+            fitting,
+            rows_at(rows, fitting),
+            ranks,
+            victims.without_values().of_row,
+            name_codes,
+        )
 
-    def _screen(self, rows: IntpArray, missing: int | None, runner: FilterRunner) -> IntArray:
+    # --- which nodes the pod fits on without the pods of lower priority ---
+
+    def _screen(self, rows: Rows, missing: int | None) -> IntArray:
         """int64[node]: 0 for those of the first nodes that the pod fits on without the pods of
         lower priority. So many nodes that `missing` of them fit, if there are."""
+        count = row_count(rows)
         if missing is None:
-            return self._screen_together(rows, runner)
-        if self._is_per_node:  # It takes long for each node, so none is tried in advance.
-            return self._screen_together(rows[:missing], runner)
+            return self._screen_together(rows)
+        if self._by_node:  # It takes long for each node, so none is tried in advance.
+            return self._screen_together(rows_between(rows, 0, min(missing, count)))
         parts: list[IntArray] = []
-        end, size, found = 0, max(2 * missing, self._expected), 0
-        while end < len(rows) and found < missing:
-            parts.append(self._screen_together(rows[end : end + size], runner))
+        end, size, found = 0, max(2 * missing, self._freed.reach + _MARGIN), 0
+        while end < count and found < missing:
+            part = rows_between(rows, end, min(end + size, count))
+            parts.append(self._screen_together(part))
             found += len(parts[-1]) - int(np.count_nonzero(parts[-1]))
             end += size
             size *= 2
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _screen_together(self, rows: IntpArray, runner: FilterRunner) -> IntArray:
-        inputs = self._inputs
-        slots = inputs.snapshot.derived(RankedPods).below(rows, inputs.pod.priority)
-        positions = np.flatnonzero(slots.exists.any(axis=0))
-        if len(positions) == len(rows):
-            return _SimulatedNodes(inputs, rows, slots).first_failures(runner)
-        codes = np.full(len(rows), self.statuses.code_of(NO_VICTIMS), np.int64)
-        if len(positions):
-            screened = _SimulatedNodes(inputs, rows[positions], slots.subset(positions))
-            codes[positions] = screened.first_failures(runner)
+    def _screen_together(self, rows: Rows) -> IntArray:
+        left = self._freed.left(rows)
+        fits = np.logical_and.reduce(left >= self._least)
+        nominated = _Nominated.of(self._nominated, rows)
+        if nominated is not None:
+            without = left[PODS:, nominated.positions] - nominated.amounts(self._scalars)
+            fits[nominated.positions] &= np.logical_and.reduce(without >= self._least[PODS:])
+        codes = ~fits * np.int64(_LACKING)
+        if self._others:
+            positions = fits.nonzero()[0]
+            codes[positions] = self._first_failures(self._others, rows_at(rows, positions))
         return codes
+
+    def _why_lacking(self, rows: IntpArray) -> IntArray:
+        """int64[node]: the numbers of the statuses of nodes that lack something."""
+        has_lower = self._freed.left(rows)[LOWER] > 0
+        codes = np.full(len(rows), self.statuses.code_of(NO_VICTIMS), np.int64)
+        try:
+            codes[has_lower] = self._first_failures(self._inputs.filters, rows[has_lower])
+        except FilterFault:
+            codes = OneNode(self._inputs, self.statuses).evaluate(rows, None).codes
+        return codes
+
+    def _first_failures(self, filters: Sequence[TrialFilter], rows: IntpArray) -> IntArray:
+        """int64[node]: the first of these filters that fails without the pods of lower priority."""
+        inputs, runner = self._inputs, self._runner
+        nodes = _TrialNodes(inputs, rows)
+        view = ReducedNodes(inputs.snapshot, rows, inputs.pod.priority)
+        failures = runner.first_failures(filters, view, nodes.at)
+        nominated = _Nominated.of(self._nominated, rows)
+        if nominated is not None:
+            positions, pods = nominated
+            view = ReducedNodes(inputs.snapshot, rows[positions], inputs.pod.priority, pods)
+            found = runner.first_failures(
+                filters,
+                view,
+                lambda index: nodes.with_pods(int(positions[index]), pods[index]),
+            )
+            # The run with nominated pods comes first upstream, so its failure is reported.
+            failures[positions[found != 0]] = found[found != 0]
+        return failures
+
+    # --- which pods can stay ---
+
+    def _reprieve(self, rows: IntpArray) -> "_Victims":
+        """Put pods back where the preemptor still fits; the others are victims."""
+        inputs, runner, by_node = self._inputs, self._runner, self._by_node
+        ranked, pause = inputs.snapshot.derived(RankedPods), inputs.state.timer.pause
+        slots = ranked.reprieved(rows, inputs.pod.priority, inputs.budgets, inputs.now_ns, pause)
+        nominated = _Nominated.of(self._nominated, rows)
+        left, least = self._freed.left(rows)[PODS:], self._least[PODS:]
+        back = slots.values[:, :BACK]
+        if self._scalars:
+            amounts = [slots.scalar_amounts(name) for name in self._scalars]
+            back = np.concatenate((back, np.stack(amounts, axis=1)), axis=1)
+        if nominated is not None:
+            # Once without the nominated pods, and once with them.
+            counted = left.copy()
+            counted[:, nominated.positions] -= nominated.amounts(self._scalars)
+            left, least = np.concatenate((left, counted)), np.concatenate((least, least))
+            back = np.concatenate((back, back), axis=1)
+        nodes = _TrialNodes(inputs, rows) if by_node else None
+        victims = np.zeros_like(slots.exists)
+        used: list[int] = np.logical_or.reduce(slots.exists, axis=1).nonzero()[0].tolist()
+        for slot in used:
+            pause()
+            left_with = left - back[slot]
+            fits = np.logical_and.reduce(left_with >= least)
+            if nodes is not None:
+                listed: list[int] = (slots.exists[slot] & fits).nonzero()[0].tolist()
+                for position in listed:
+                    ahead = () if nominated is None else nominated.pods_at(position)
+                    pod = slots.pods[position][slot]
+                    fits[position] = nodes.take_back(position, pod, ahead, runner, by_node)
+            np.copyto(left, left_with, where=fits)
+            np.greater(slots.exists[slot], fits, out=victims[slot])
+        return _Victims(rows, slots, victims, inputs.now_ns)
 
 
 class _Victims(NamedTuple):
@@ -130,22 +244,24 @@ class _Victims(NamedTuple):
     def ranks(self) -> IntArray:
         """int64[criterion, node], as `Candidate.ranks` has them."""
         mask, slots = self.mask, self.slots
-        priorities, starts = slots.values[PRIORITY], slots.values[START]
-        starts = np.where(starts == NOT_STARTED, self.now_ns, starts)
+        priorities, starts = slots.values[:, PRIORITY], slots.values[:, START]
         ranks = np.zeros((CRITERIA, len(self.rows)), np.int64)
         is_violating = slots.is_violating
         if is_violating is None:
             # Pods are in order of importance, so the first victim has the highest priority.
             firsts, nodes = mask.argmax(axis=0), np.arange(len(self.rows))
             highest, earliest = priorities[firsts, nodes], starts[firsts, nodes]
+            earliest[earliest == NOT_STARTED] = self.now_ns
         else:
+            starts = np.where(starts == NOT_STARTED, self.now_ns, starts)
             ranks[VIOLATIONS] = np.count_nonzero(mask & is_violating, axis=0)
             highest = np.where(mask, priorities, LOWEST).max(axis=0)
             is_highest = mask & (priorities == highest)
             earliest = np.where(is_highest, starts, NOT_STARTED).min(axis=0)
         ranks[HIGHEST_PRIORITY] = highest
-        ranks[VICTIM_COUNT] = np.count_nonzero(mask, axis=0)
-        ranks[PRIORITY_SUM] = (priorities * mask).sum(axis=0) + PRIORITY_SHIFT * ranks[VICTIM_COUNT]
+        ranks[VICTIM_COUNT] = np.add.reduce(mask)
+        ranks[PRIORITY_SUM] = np.add.reduce(priorities * mask)
+        ranks[PRIORITY_SUM] += PRIORITY_SHIFT * ranks[VICTIM_COUNT]
         ranks[YOUNGEST] = -earliest
         return ranks
 
@@ -170,103 +286,51 @@ class _VictimPods(NamedTuple):
         return by_importance(victims, self.now_ns)
 
 
-def _reprieve(inputs: TrialInputs, rows: IntpArray, runner: FilterRunner) -> _Victims:
-    """Put pods back where the preemptor still fits; returns the others."""
-    ranked = inputs.snapshot.derived(RankedPods)
-    pause = inputs.state.timer.pause
-    slots = ranked.reprieved(rows, inputs.pod.priority, inputs.budgets, inputs.now_ns, pause)
-    simulated = _SimulatedNodes(inputs, rows, slots)
-    victims = np.zeros_like(slots.exists)
-    used: list[int] = np.flatnonzero(slots.exists.any(axis=1)).tolist()
-    for slot in used:
-        pause()
-        simulated.put_back(slot)
-        rejected = simulated.fails(runner, slots.exists[slot])
-        if rejected.any():
-            simulated.take_away(slot, rejected)
-            victims[slot] = rejected
-    return _Victims(rows, slots, victims, inputs.now_ns)
+class _TrialNodes:
+    """Single nodes without their less important pods, made when a filter needs them."""
 
-
-class _SimulatedNodes:
-    """Some nodes without their less important pods, as arrays and as single nodes."""
-
-    def __init__(self, inputs: TrialInputs, rows: IntpArray, slots: PodSlots) -> None:
+    def __init__(self, inputs: TrialInputs, rows: IntpArray) -> None:
         self._inputs = inputs
         self._rows = rows
-        self._slots = slots
-        self._view = ReducedNodes(inputs.snapshot, rows, inputs.pod.priority, slots)
-        self._nominated = _Nominated.of(inputs, rows)
-        self._trial_nodes: dict[int, TrialNode] = {}
+        self._made: dict[int, TrialNode] = {}
 
-    # --- filtering them, with and without nominated pods (spec 04 §7) ---
+    def at(self, position: int) -> TrialNode:
+        """The node at this position of the rows."""
+        made = self._made.get(position)
+        if made is None:
+            inputs = self._inputs
+            node = SimulatedNode(inputs.snapshot, int(self._rows[position]))
+            made = self._made[position] = TrialNode(node, inputs.state.clone())
+            priority = inputs.pod.priority
+            for pod in [pod for pod in node.info.pods if pod.priority < priority]:
+                self._remove(made, pod)
+        return made
 
-    def first_failures(self, runner: FilterRunner) -> IntArray:
-        failures = runner.first_failures(self._view, self._trial_node_at)
-        nominated = self._nominated
-        if nominated is not None:
-            view = self._view.with_nominated(nominated.positions, nominated.pods)
-            found = runner.first_failures(view, self._node_with_nominated)
-            # The run with nominated pods comes first upstream, so its failure is reported.
-            failures[nominated.positions[found != 0]] = found[found != 0]
-        return failures
+    def with_pods(self, position: int, pods: Sequence[PodInfo]) -> TrialNode:
+        """A copy of the node with more pods on it."""
+        plain = self.at(position)
+        copy = TrialNode(plain.node.clone(), plain.state.clone())
+        for pod in pods:
+            self._add(copy, pod)
+        return copy
 
-    def fails(self, runner: FilterRunner, mask: BoolArray) -> BoolArray:
-        fails = runner.fails(self._view, self._trial_node_at, mask)
-        nominated = self._nominated
-        if nominated is not None:
-            view = self._view.with_nominated(nominated.positions, nominated.pods)
-            mask = (mask & ~fails)[nominated.positions]
-            fails[nominated.positions] |= runner.fails(view, self._node_with_nominated, mask)
-        return fails
-
-    # --- adding and removing pods ---
-
-    def put_back(self, slot: int) -> None:
-        self._view.put_back(slot)
-        for position, trial_node in self._trial_nodes.items():
-            pod = self._pod(slot, position)
-            if pod is not None:
-                self._add(trial_node, pod)
-
-    def take_away(self, slot: int, mask: BoolArray) -> None:
-        self._view.take_away(slot, mask)
-        for position, trial_node in self._trial_nodes.items():
-            pod = self._pod(slot, position)
-            if pod is not None and mask[position]:
-                self._remove(trial_node, pod)
-
-    def _pod(self, slot: int, position: int) -> PodInfo | None:
-        return self._slots.pods[position][slot] if self._slots.exists[slot, position] else None
-
-    # --- single nodes, made when a filter needs them ---
-
-    def _trial_node_at(self, position: int) -> TrialNode:
-        trial_node = self._trial_nodes.get(position)
-        if trial_node is None:
-            trial_node = self._trial_nodes[position] = self._make_trial_node(position)
-        return trial_node
-
-    def _make_trial_node(self, position: int) -> TrialNode:
-        inputs = self._inputs
-        node = SimulatedNode(inputs.snapshot, int(self._rows[position]))
-        trial_node = TrialNode(node, inputs.state.clone())
-        priority = inputs.pod.priority
-        for pod in [pod for pod in node.info.pods if pod.priority < priority]:
+    def take_back(
+        self,
+        position: int,
+        pod: PodInfo,
+        nominated: Sequence[PodInfo],
+        runner: FilterRunner,
+        filters: Sequence[TrialFilter],
+    ) -> bool:
+        """Put the pod back on the node if these filters still pass it; return whether they do."""
+        trial_node = self.at(position)
+        self._add(trial_node, pod)
+        fails = runner.fails_on(filters, trial_node)
+        if not fails and nominated:
+            fails = runner.fails_on(filters, self.with_pods(position, nominated))
+        if fails:
             self._remove(trial_node, pod)
-        for slot in self._view.slots_back(position):
-            pod = self._pod(slot, position)
-            assert pod is not None
-            self._add(trial_node, pod)
-        return trial_node
-
-    def _node_with_nominated(self, position: int) -> TrialNode:
-        assert self._nominated is not None
-        plain = self._trial_node_at(int(self._nominated.positions[position]))
-        trial_node = TrialNode(plain.node.clone(), plain.state.clone())
-        for pod in self._nominated.pods[position]:
-            self._add(trial_node, pod)
-        return trial_node
+        return not fails
 
     def _add(self, trial_node: TrialNode, pod: PodInfo) -> None:
         # A single pod may have thousands of terms, and so may the preemptor.
@@ -291,14 +355,34 @@ class _Nominated(NamedTuple):
     pods: Sequence[Sequence[PodInfo]]
 
     @classmethod
-    def of(cls, inputs: TrialInputs, rows: IntpArray) -> "_Nominated | None":
-        nominated = nominated_by_row(inputs)
-        if not nominated:
+    def of(cls, by_row: dict[int, Sequence[PodInfo]], rows: Rows) -> "_Nominated | None":
+        """The nominated pods of these rows; None if there are none."""
+        if not by_row:
             return None
-        positions = np.flatnonzero(np.isin(rows, np.fromiter(nominated, np.intp)))
+        numbers = row_numbers(rows)
+        positions = np.flatnonzero(np.isin(numbers, np.fromiter(by_row, np.intp)))
         if len(positions) == 0:
             return None
-        return cls(positions, [nominated[row] for row in rows[positions].tolist()])
+        return cls(positions, [by_row[row] for row in numbers[positions].tolist()])
+
+    def pods_at(self, position: int) -> Sequence[PodInfo]:
+        found = (self.positions == position).nonzero()[0]
+        return self.pods[int(found[0])] if len(found) else ()
+
+    def amounts(self, scalars: Sequence[str]) -> IntArray:
+        """int64[column, node of these]: how many pods, and what they request of the resources."""
+        requested = [[pod.accounted.requested for pod in pods] for pods in self.pods]
+        table = [
+            (
+                len(resources),
+                sum(each.milli_cpu for each in resources),
+                sum(each.memory for each in resources),
+                sum(each.ephemeral_storage for each in resources),
+                *[sum(each.scalar.get(name, 0) for each in resources) for name in scalars],
+            )
+            for resources in requested
+        ]
+        return np.array(table, np.int64).T
 
 
 def nominated_by_row(inputs: TrialInputs) -> dict[int, Sequence[PodInfo]]:
@@ -317,6 +401,17 @@ def nominated_by_row(inputs: TrialInputs) -> dict[int, Sequence[PodInfo]]:
         if ahead:
             nominated[row] = ahead
     return nominated
+
+
+def _counted_filter(inputs: TrialInputs) -> tuple[TrialFilter | None, Needs | None]:
+    """The filter that compares what nodes have left, and what it asks of them."""
+    for each in inputs.filters:
+        rule = each.step.reuse.rule
+        if each.reads is Reads.NUMBERS and rule is not None:
+            needs = rule(inputs.state, inputs.pod).needs()
+            if needs is not None:
+                return each, needs
+    return None, None
 
 
 def _no_victims(row: int) -> Sequence[PodInfo]:

@@ -1,5 +1,6 @@
 """DefaultPreemption as the framework calls it (spec 08 A3)."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar, Final
 
@@ -19,7 +20,12 @@ from kubestow.framework.handle import Handle
 from kubestow.framework.metrics import POST_FILTER
 from kubestow.framework.plugin import GroupTrial, PostFilterResult
 from kubestow.framework.status import SUCCESS, Code, Status
-from kubestow.plugins.default_preemption.dry_run import DryRun, TrialInputs, candidate_count
+from kubestow.plugins.default_preemption.dry_run import (
+    DryRun,
+    Evaluator,
+    TrialInputs,
+    candidate_count,
+)
 from kubestow.plugins.default_preemption.eligibility import (
     DEFAULT_RULES,
     VictimRules,
@@ -59,6 +65,9 @@ class DefaultPreemption:
     args_type: ClassVar[type[DefaultPreemptionArgs]] = DefaultPreemptionArgs
     # A derived plugin may set others.
     rules: ClassVar[VictimRules] = DEFAULT_RULES
+    # A later version charges budgets, and ends evictions, in another way.
+    budgets_type: ClassVar[type[BudgetTable]] = BudgetTable
+    executor_type: ClassVar[type[Executor]] = Executor
 
     def __init__(self, args: object, handle: Handle) -> None:
         if not isinstance(args, DefaultPreemptionArgs):
@@ -72,7 +81,7 @@ class DefaultPreemption:
         self._has_groups = gates.enabled("GenericWorkload")
         self._places_groups = gates.enabled("TopologyAwareWorkloadScheduling")
         self._has_group_gate = gates.enabled("WorkloadAwarePreemption")
-        self.executor = Executor(self.name, handle, is_async=self._is_async)
+        self.executor = self.executor_type(self.name, handle, is_async=self._is_async)
         self._budgets: BudgetTable | None = None
         self._budgets_version = -1
         self._records = TrialRecords()
@@ -124,7 +133,7 @@ class DefaultPreemption:
             result, status = None, fault_status(error, self.name, POST_FILTER)
         # Not before: an attempt that is set aside in the search is made, and counted, again.
         self._handle.metrics.preemption_attempted()
-        if status is not self._nominated and status.message:
+        if not status.is_success and status.message:
             status = Status(status.code, f"preemption: {status.message}")
         return result, status
 
@@ -174,13 +183,15 @@ class DefaultPreemption:
 
     def evaluate_all(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> DryRun:
         """Try every node on which evicting might help; no pod is evicted."""
-        return self._search(state, self._newest(pod), diagnosis, is_exhaustive=True)
+        newest = self._newest(pod)
+        return self._search(state, newest, diagnosis, newest is pod, is_exhaustive=True)
 
     def _preempt(
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
         handle = self._handle
-        pod = self._newest(pod)
+        newest = self._newest(pod)
+        is_newest, pod = newest is pod, newest
         reason = why_ineligible(
             pod, diagnosis, handle.snapshot, self.rules, handle.victims.is_requested
         )
@@ -188,7 +199,7 @@ class DefaultPreemption:
             return None, Status.unschedulable(reason)
         if len(handle.snapshot) == 0:
             raise PluginError("no nodes available")
-        dry_run = self._search(state, pod, diagnosis)
+        dry_run = self._search(state, pod, diagnosis, is_newest)
         candidates = dry_run.candidates()
         if len(candidates) == 0:
             error = dry_run.error()
@@ -213,24 +224,41 @@ class DefaultPreemption:
         victims = tuple(chosen.victims)
         is_member = self._has_groups and handle.groups.key_of(pod.pod) is not None
         is_member = is_member and not handle.groups.options.waits_for_events
+        self._note_victims(victims, chosen.candidate.violation_count)
         self.executor.evict(Preemptor.of_pod(pod, is_member=is_member), node_name, victims)
-        return PostFilterResult(node_name, victims), self._nominated
+        return PostFilterResult(node_name, victims), self._nomination(node_name, len(victims))
+
+    def _note_victims(self, victims: Sequence[PodInfo], violation_count: int) -> None:
+        """A later version counts what is disrupted."""
+
+    # A later version says which node it is.
+
+    def _nomination(self, node_name: str, victim_count: int) -> Status:
+        return self._nominated
 
     def _newest(self, pod: PodInfo) -> PodInfo:
         """The pod as last delivered by the informer."""
         newest = self._handle.objects.pods.get(pod.namespace, pod.name)
         if newest is None:
             raise PluginError(f'pod "{pod.name}" not found')
-        return pod if newest is pod.pod else PodInfo(newest)
+        return pod if newest is pod.pod else type(pod)(newest)
 
     def _search(
-        self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis, *, is_exhaustive: bool = False
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        diagnosis: Diagnosis,
+        is_newest: bool,
+        *,
+        is_exhaustive: bool = False,
     ) -> DryRun:
         handle = self._handle
         dry_run = DryRun(handle.snapshot)
         rows = diagnosis.rows_with_code(Code.UNSCHEDULABLE)
         if len(rows) == 0:
             return dry_run
+        # What filters said of an older pod, which may name a node by now, is of no use.
+        passed_before = diagnosis.passed_before(Code.UNSCHEDULABLE) if is_newest else 0
         inputs = TrialInputs(
             handle.profile,
             state,
@@ -240,12 +268,9 @@ class DefaultPreemption:
             self._budget_table(),
             self.rules,
             handle.clock.now_ns(),
-            self._filter_table.of_attempt(state, pod),
+            self._filter_table.of_attempt(state, pod, passed_before),
         )
-        needs_every_call = (
-            self.rules is not DEFAULT_RULES or self._filter_table.has_other_followers(state)
-        )
-        evaluator = OneNode(inputs) if needs_every_call else self._records.evaluator(inputs)
+        evaluator = self._evaluator(inputs)
         wanted = candidate_count(
             len(rows),
             self._args.min_candidate_nodes_percentage,
@@ -256,6 +281,12 @@ class DefaultPreemption:
             if dry_run.search(evaluator, stretch, None if is_exhaustive else wanted):
                 break
         return dry_run
+
+    def _evaluator(self, inputs: TrialInputs) -> Evaluator:
+        needs_every_call = (
+            self.rules is not DEFAULT_RULES or self._filter_table.has_other_followers(inputs.state)
+        )
+        return OneNode(inputs) if needs_every_call else self._records.evaluator(inputs)
 
     def _first_of(self, count: int) -> int:
         """Where the search begins, counted in nodes that may become candidates (spec 08 A5).
@@ -270,7 +301,7 @@ class DefaultPreemption:
         budgets = self._handle.objects.pod_disruption_budgets
         if budgets.version != self._budgets_version:
             self._budgets_version = budgets.version
-            self._budgets = BudgetTable(budgets) if len(budgets) else None
+            self._budgets = self.budgets_type(budgets) if len(budgets) else None
         return self._budgets
 
 

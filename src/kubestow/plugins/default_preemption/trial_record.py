@@ -37,15 +37,13 @@ from kubestow.plugins.default_preemption.dry_run import (
 )
 from kubestow.plugins.default_preemption.evictable import (
     ALL_STARTED,
+    FEW,
     NOT_STARTED,
     RankedPods,
     unstarted_until_ns,
 )
 from kubestow.plugins.default_preemption.filter_runner import FilterFault, codes_of
 from kubestow.plugins.default_preemption.filters import TrialFilter
-
-# Up to this many nodes, trying one after the other is faster.
-FEW: Final = 8
 
 # In place of the rank: the deciding victim has not started. It counts as started now, and the
 # current time differs for every pod.
@@ -177,6 +175,7 @@ class TrialRecord(Follower):
 
     def keep(self, rows: IntpArray, results: TrialResults) -> None:
         """Keep the results of these rows, as of the last `prepare`."""
+        results.name_codes()
         self.is_stale[rows] = False
         self.codes[rows] = results.codes
         self.note_faults(results.codes)

@@ -35,7 +35,7 @@ from kubestow.arrays import (
     rows_between,
 )
 from kubestow.index.nodes import nodes_of
-from kubestow.plugins.default_preemption import trial_record
+from kubestow.plugins.default_preemption import evictable
 from kubestow.plugins.default_preemption.by_numbers import ByNumbers
 from kubestow.plugins.default_preemption.candidates import CRITERIA
 from kubestow.plugins.default_preemption.dry_run import (
@@ -60,15 +60,16 @@ _RECORDS_MIN: Final = 4
 # How many candidates beyond those needed are computed, where no search went further before.
 _AHEAD: Final = 256
 
-# How many nodes more than last time are tried together.
-_MARGIN: Final = 32
-
 
 class TrialRecords:
-    """All records; the least recently used is dropped first."""
+    """All records; the least recently used is dropped first.
+
+    Where a trial is arithmetic, a record costs as much as another trial: then it is made for the
+    second pod of its kind, and None stands for the first.
+    """
 
     def __init__(self) -> None:
-        self._records: OrderedDict[tuple[Hashable, int], TrialRecord] = OrderedDict()
+        self._records: OrderedDict[tuple[Hashable, int], TrialRecord | None] = OrderedDict()
         self._budgets: BudgetTable | None = None
 
     def evaluator(self, inputs: TrialInputs) -> Evaluator:
@@ -83,12 +84,14 @@ class TrialRecords:
             self._budgets = inputs.budgets
         pod = inputs.pod
         key = (pod.full_shape if filters.read_all_of_pod else pod.shape, pod.priority)
+        if key not in self._records and not filters.read_pods:
+            self._records[key] = None
+            self._drop_oldest(len(inputs.snapshot))
+            return ManyNodes(inputs)
         record = self._records.get(key)
         if record is None or not record.is_valid(inputs):
-            latest = next(reversed(self._records.values()), None)
             record = self._records[key] = TrialRecord(inputs)
-            if latest is not None:
-                record.reach = latest.reach  # Most searches end near where the previous one did.
+            self._records.move_to_end(key)
             self._drop_oldest(len(inputs.snapshot))
         else:
             self._records.move_to_end(key)
@@ -144,8 +147,8 @@ class RecordedTrials:
                 return fitting
             needed = rows_at(rows, fitting)
             needed = needed[record.is_stale[needed]]
-            ahead = rows_at(rows, possible[len(fitting) :][: trial_record.FEW])
-            if len(needed) > trial_record.FEW:
+            ahead = rows_at(rows, possible[len(fitting) :][: evictable.FEW])
+            if len(needed) > evictable.FEW:
                 self._try_many(rows, None if missing is None else len(needed))
             elif record.is_in_use and len(ahead) and record.is_stale[ahead].all():
                 # No earlier search went further: find candidates for the next pods as well.
@@ -165,8 +168,7 @@ class RecordedTrials:
         """Try stale nodes in their order until `wanted` of them help, or all."""
         record = self._record
         stale = record.is_stale[rows].nonzero()[0]
-        expected = int(np.searchsorted(stale, record.reach)) + _MARGIN
-        many_nodes = ManyNodes(self._reused_inputs(), self.statuses, expected)
+        many_nodes = ManyNodes(self._reused_inputs(), self.statuses)
         results = many_nodes.evaluate(rows_at(rows, stale), wanted)
         record.keep(rows_at(rows, stale[: len(results.codes)]), results)
 
@@ -244,6 +246,7 @@ class RecordedTrials:
             return results
         tried = tried_so_far[positions]
         with_nominated = ManyNodes(self._inputs, self.statuses).evaluate(tried, None)
+        with_nominated.name_codes()
         self._record.note_faults(with_nominated.codes)
         codes = results.codes.copy()
         codes[positions] = with_nominated.codes

@@ -5,19 +5,22 @@ between, as the attempt is; it can go on where it was, as long as the node and i
 same. The timeout counts the time in which it was at work.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, Final, NoReturn
+from functools import partial
+from typing import Any, Final, NamedTuple, NoReturn
 
 from kubestow.api.node import Node
 from kubestow.clock import Clock
+from kubestow.config.feature_gates import FeatureGates
 from kubestow.framework.attempt_timer import NO_TIMER, AttemptTimer, NoTimer
 from kubestow.index.devices import KnownDevices
-from kubestow.index.devices.allocated import AllocatedDevices
-from kubestow.plugins.dynamic_resources.features import Features
-from kubestow.plugins.dynamic_resources.pools import NodePools, PoolCache
+from kubestow.index.devices.selectors import Waiter
+from kubestow.plugins.dynamic_resources.draft import Fitness
+from kubestow.plugins.dynamic_resources.features import Features, features_of
+from kubestow.plugins.dynamic_resources.pools import NodePools, PoolCache, PoolGathering
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan
-from kubestow.plugins.dynamic_resources.results import ClaimAllocation, make_allocation
+from kubestow.plugins.dynamic_resources.results import AllocationMaker, ClaimAllocation
 from kubestow.plugins.dynamic_resources.search import Search
 
 # Shorter than any search, whatever the resolution of the clock.
@@ -32,9 +35,26 @@ class TimedOut(Exception):
     """The search on one node took too long."""
 
 
+class AllocationRules(NamedTuple):
+    """The parts of the search that editions have of their own. These are v1.36's."""
+
+    features_of: Callable[[FeatureGates], Features] = features_of
+    gathering: type[PoolGathering] = PoolGathering
+    fitness: type[Fitness] = Fitness
+    maker: type[AllocationMaker] = AllocationMaker
+
+
+CORE_ALLOCATION: Final = AllocationRules()
+
+
 class DeviceAllocator:
     def __init__(
-        self, known: KnownDevices, features: Features, timeout_s: float, clock: Clock
+        self,
+        known: KnownDevices,
+        features: Features,
+        timeout_s: float,
+        clock: Clock,
+        rules: AllocationRules = CORE_ALLOCATION,
     ) -> None:
         """`timeout_s` 0 means no timeout. `clock` shows real time: it limits how long a search
         keeps the process busy, also where all else happens in simulated time (B1)."""
@@ -42,12 +62,18 @@ class DeviceAllocator:
         self._features = features
         self._clock = clock
         self._timeout_s = timeout_s
-        self._pools = PoolCache(known.inventory, partitionable=features.partitionable)
+        self._rules = rules
+        self._maker = rules.maker(features)
+        self._pools = PoolCache(rules.gathering(known.inventory, features))
 
     @property
     def never_finishes(self) -> bool:
         """Whether the timeout is too short for any search."""
         return 0 < self._timeout_s < TIMEOUT_S_MIN
+
+    def pools_of(self, node: Node) -> NodePools:
+        """The pools that the node can reach; raises PluginError if a selector does not parse."""
+        return self._pools.of(node)
 
     def allocate(
         self, node: Node, plans: Sequence[ClaimPlan]
@@ -58,9 +84,8 @@ class DeviceAllocator:
     def search(self, node: Node, plans: Sequence[ClaimPlan]) -> "NodeSearch":
         """Raises PluginError if a node selector of a slice does not parse."""
         timeout = _Timeout(self._clock, self._timeout_s)
-        return NodeSearch(
-            node, plans, self._pools.of(node), self._allocated, self._features, timeout
-        )
+        new_fitness = partial(self._rules.fitness, self._allocated, node, self._features)
+        return NodeSearch(node, plans, self._pools.of(node), new_fitness, self._maker, timeout)
 
 
 class NodeSearch:
@@ -72,27 +97,20 @@ class NodeSearch:
         node: Node,
         plans: Sequence[ClaimPlan],
         pools: NodePools,
-        allocated: AllocatedDevices,
-        features: Features,
+        new_fitness: Callable[[Callable[[], None], Waiter], Fitness],
+        maker: AllocationMaker,
         timeout: "_Timeout",
     ) -> None:
+        """`new_fitness` takes what is called between expressions, and what waits for them."""
         self._node_name = node.metadata.name
         self._plans = plans
         self._pools = pools
-        self._features = features
+        self._maker = maker
         self._timeout = timeout
         self._timer: AttemptTimer | NoTimer = NO_TIMER
-        self._search = Search(
-            plans,
-            pools,
-            allocated,
-            lambda published: published.reach.includes(node),
-            features,
-            self._check,
-            self._check_preparing,
-            self,
-            self._rest,
-        )
+        # Preparations end in other errors before the deadline counts.
+        fitness = new_fitness(self._check_preparing, self)
+        self._search = Search(plans, pools, fitness, self._check, self._rest)
 
     def run(self, timer: AttemptTimer | NoTimer) -> tuple[ClaimAllocation, ...] | None:
         """The allocation of each claim on the node, None if there is none.
@@ -109,7 +127,7 @@ class NodeSearch:
         if choices is not None:
             return tuple(
                 [
-                    make_allocation(plan, choice, self._node_name, self._features)
+                    self._maker.make(plan, choice, self._node_name)
                     for plan, choice in zip(self._plans, choices, strict=True)
                 ]
             )

@@ -76,6 +76,7 @@ class DeviceAttempt:
 
     __slots__ = (
         "allocations",
+        "bound",
         "broken",
         "claims",
         "codes",
@@ -105,6 +106,8 @@ class DeviceAttempt:
         self.shared: dict[int, AllocationResult] = {}
         self.consumers: Sequence[ResourceClaimConsumerReference] = ()
         self.taken: dict[str, TakenDevices] = {}
+        # UIDs of claims that are written; an edition that ends their flight later reads them.
+        self.bound: list[str] = []
         self.broken: set[int] = set()
         self.unavailable: set[int] = set()
         self.allocations: NodeAllocations = _NOTHING

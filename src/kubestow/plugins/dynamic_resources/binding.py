@@ -76,7 +76,10 @@ class ClaimBinder:
         for index, claim in taken.claims.items():
             attempt.claims[index] = claim
             result = attempt.reserved[index] = taken.results[index]
-            self._claims.start_allocation(as_allocated(claim, result))
+            self._start_allocation(as_allocated(claim, result))
+
+    def _start_allocation(self, claim: ResourceClaim) -> None:
+        self._claims.start_allocation(claim)
 
     def _found(self, attempt: DeviceAttempt, node_name: str) -> TakenDevices | None:
         """What Filter found for this node; None if it found nothing."""
@@ -149,17 +152,24 @@ class ClaimBinder:
         try:
             bound = await self._writer.bind(claim, allocation, consumer or pod_consumer(pod))
         except BaseException:
-            # Spec 11 §10: counted here and again by Unreserve, as upstream; other members may go on
-            # with these devices.
             if allocation is not None:
-                self._claims.end_allocation(in_flight_uid)
+                self._binding_failed(in_flight_uid)
             raise
         # No other task runs in between: the devices are never counted as free.
         self._claims.assume(bound)
-        self._claims.end_allocation(in_flight_uid, force=True)
+        self._claim_bound(attempt, in_flight_uid)
         attempt.claims[index] = bound
         if index == attempt.special:
             await self._writer.write_mappings(pod, bound, attempt.mappings)
+
+    def _binding_failed(self, in_flight_uid: str) -> None:
+        """Spec 11 §10: counted here and again by Unreserve, as upstream; other members may go on
+        with these devices."""
+        self._claims.end_allocation(in_flight_uid)
+
+    def _claim_bound(self, attempt: DeviceAttempt, in_flight_uid: str) -> None:
+        """The claim is written with its devices, and so no longer in flight."""
+        self._claims.end_allocation(in_flight_uid, force=True)
 
     async def _create_special(self, claim: ResourceClaim) -> ResourceClaim:
         try:

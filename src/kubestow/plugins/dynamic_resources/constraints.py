@@ -4,7 +4,7 @@ The search adds and removes devices as it tries them: `add` returns whether the 
 constraint together with the earlier ones, and keeps it if so; `remove` undoes the latest `add`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from kubestow.api.device import DeviceAttribute
@@ -22,19 +22,46 @@ class ConstraintCheck(Protocol):
     def remove(self, plan: RequestPlan, published: PublishedDevice) -> None: ...
 
 
+# Makes a check of an attribute's name, for the requests of these names (for all if there are none).
+NewConstraint = Callable[[str, Sequence[str]], ConstraintCheck]
+# The attribute of a device that a request sees under a name.
+Lookup = Callable[[RequestPlan, PublishedDevice, str], DeviceAttribute | None]
+
+
+def lookup_attribute(published: PublishedDevice, name: str) -> DeviceAttribute | None:
+    """An attribute by its full name; the driver's own may be published without a domain."""
+    attributes = published.device.attributes
+    found = attributes.get(name)
+    if found is None:
+        domain, slash, identifier = name.partition("/")
+        if slash and domain == published.of.spec.driver:
+            found = attributes.get(identifier)
+    return found
+
+
+def lookup_published(
+    plan: RequestPlan, published: PublishedDevice, name: str
+) -> DeviceAttribute | None:
+    """The attribute as its driver publishes it, whatever the request."""
+    return lookup_attribute(published, name)
+
+
 class MatchAttribute:
     """All devices have the same value of an attribute; the first one fixes it."""
 
-    def __init__(self, attribute: str, requests: Sequence[str]) -> None:
+    def __init__(
+        self, attribute: str, requests: Sequence[str], lookup: Lookup = lookup_published
+    ) -> None:
         self._attribute = attribute
+        self._lookup = lookup
         self._requests = frozenset(requests)
         self._value: AttributeValue | None = None
         self._count = 0
 
     def add(self, plan: RequestPlan, published: PublishedDevice) -> bool:
-        if not _applies(self._requests, plan):
+        if not applies(self._requests, plan):
             return True
-        attribute = lookup_attribute(published, self._attribute)
+        attribute = self._lookup(plan, published, self._attribute)
         if attribute is None:
             return False
         value = value_of(attribute)
@@ -46,7 +73,7 @@ class MatchAttribute:
         return True
 
     def remove(self, plan: RequestPlan, published: PublishedDevice) -> None:
-        if _applies(self._requests, plan):
+        if applies(self._requests, plan):
             self._count -= 1
 
 
@@ -63,7 +90,7 @@ class DistinctAttribute:
         self._values: dict[str, AttributeValue | None] = {}
 
     def add(self, plan: RequestPlan, published: PublishedDevice) -> bool:
-        if not _applies(self._requests, plan):
+        if not applies(self._requests, plan):
             return True
         attribute = lookup_attribute(published, self._attribute)
         if attribute is None:
@@ -76,37 +103,29 @@ class DistinctAttribute:
         return True
 
     def remove(self, plan: RequestPlan, published: PublishedDevice) -> None:
-        if _applies(self._requests, plan):
+        if applies(self._requests, plan):
             self._values.pop(plan.parent_name, None)
 
 
-def make_constraints(plan: ClaimPlan, *, allows_distinct: bool = True) -> list[ConstraintCheck]:
-    """The constraints of a claim, without devices; raises PluginError for an unknown one."""
+def make_constraints(
+    plan: ClaimPlan, match: NewConstraint, distinct: NewConstraint | None
+) -> list[ConstraintCheck]:
+    """The constraints of a claim, without devices; raises PluginError for an unknown one.
+
+    `distinct` is None where attributes cannot be required to differ.
+    """
     constraints: list[ConstraintCheck] = []
     for index, constraint in enumerate(plan.constraints):
         if constraint.match_attribute is not None:
-            constraints.append(MatchAttribute(constraint.match_attribute, constraint.requests))
-        elif constraint.distinct_attribute is not None and allows_distinct:
-            constraints.append(
-                DistinctAttribute(constraint.distinct_attribute, constraint.requests)
-            )
+            constraints.append(match(constraint.match_attribute, constraint.requests))
+        elif constraint.distinct_attribute is not None and distinct is not None:
+            constraints.append(distinct(constraint.distinct_attribute, constraint.requests))
         else:
             raise PluginError(f"claim {plan.name}, constraint #{index}: {_EMPTY}")
     return constraints
 
 
 _EMPTY: Final = "empty constraint (unsupported constraint type?)"
-
-
-def lookup_attribute(published: PublishedDevice, name: str) -> DeviceAttribute | None:
-    """An attribute by its full name; the driver's own may be published without a domain."""
-    attributes = published.device.attributes
-    found = attributes.get(name)
-    if found is None:
-        domain, slash, identifier = name.partition("/")
-        if slash and domain == published.of.spec.driver:
-            found = attributes.get(identifier)
-    return found
 
 
 def value_of(attribute: DeviceAttribute) -> AttributeValue | None:
@@ -122,5 +141,5 @@ def value_of(attribute: DeviceAttribute) -> AttributeValue | None:
     return None
 
 
-def _applies(requests: frozenset[str], plan: RequestPlan) -> bool:
+def applies(requests: frozenset[str], plan: RequestPlan) -> bool:
     return not requests or plan.parent_name in requests or plan.full_name in requests

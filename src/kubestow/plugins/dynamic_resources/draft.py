@@ -11,21 +11,26 @@ Not here: which device is tried next (`search`), the rules of single checks (`co
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final, NamedTuple
 
+from kubestow.api.device import DeviceConstraint
+from kubestow.api.node import Node
 from kubestow.api.taints import first_untolerated
 from kubestow.errors import PluginError
 from kubestow.index.devices.allocated import AllocatedDevices, Consumed
 from kubestow.index.devices.inventory import PublishedDevice
 from kubestow.index.devices.node_match import NodeSelectionError
 from kubestow.index.devices.selectors import Waiter
-from kubestow.plugins.dynamic_resources.constraints import ConstraintCheck
+from kubestow.plugins.dynamic_resources.constraints import (
+    ConstraintCheck,
+    DistinctAttribute,
+    MatchAttribute,
+    make_constraints,
+)
 from kubestow.plugins.dynamic_resources.consumable import Amounts, amounts_taken, is_enough
 from kubestow.plugins.dynamic_resources.features import Features
 from kubestow.plugins.dynamic_resources.pools import Counters, Pool
-from kubestow.plugins.dynamic_resources.requests import RequestPlan
+from kubestow.plugins.dynamic_resources.requests import ClaimPlan, FailedSelector, RequestPlan
 
 PooledDevice = tuple[PublishedDevice, Pool]
-# Whether the device can be used on the node; called with per-device node selection only.
-Reaches = Callable[[PublishedDevice], bool]
 
 
 class Pick(NamedTuple):
@@ -37,12 +42,15 @@ class Pick(NamedTuple):
 
 
 class Fitness:
-    """What of the checks depends on request and device alone; computed once per search."""
+    """What of the checks depends on request and device alone; computed once per search.
+
+    An edition with other checks derives from this.
+    """
 
     def __init__(
         self,
         allocated: AllocatedDevices,
-        reaches: Reaches,
+        node: Node,
         features: Features,
         check_time: Callable[[], None],
         waiter: Waiter | None = None,
@@ -51,7 +59,7 @@ class Fitness:
         self.features = features
         self._check_time = check_time
         self._waiter = waiter
-        self._reaches = reaches
+        self.node = node
         self._by_plan: dict[RequestPlan, _Known] = {}
         self._by_profile: dict[Hashable, _Known] = {}
 
@@ -63,13 +71,18 @@ class Fitness:
             answer = known[published] = self._selects(plan, published)
         return answer
 
+    def check(self, plan: RequestPlan) -> None:
+        """Raises PluginError if the request cannot be served at all."""
+        if plan.problem is not None:
+            raise plan.problem
+
     def amounts(self, plan: RequestPlan, published: PublishedDevice) -> Amounts | None:
         """What the request takes of the device's capacities; None if it cannot have that."""
         if not self.features.consumable_capacity:
             return _NO_AMOUNTS
         known = self._known(plan).amounts
         if published not in known:
-            known[published] = amounts_taken(plan, published)
+            known[published] = self._amounts(plan, published)
         return known[published]
 
     def has_capacity(
@@ -81,18 +94,22 @@ class Fitness:
         amounts = self.amounts(plan, published)
         return amounts is not None and is_enough(published, amounts, consumed, attempted)
 
+    def may_have_capacity(self, plan: RequestPlan, published: PublishedDevice) -> bool:
+        """Whether a request for all devices is for this one as well, with regard to capacity."""
+        return self.has_capacity(plan, published, _NOTHING)
+
     def is_free(self, plan: RequestPlan, published: PublishedDevice) -> bool:
         """Whether no other pod has the device for itself, or that does not matter."""
         return plan.admin_access or published.id not in self.allocated.dedicated
 
     def tolerates(self, plan: RequestPlan, published: PublishedDevice) -> bool:
-        taints = published.device.taints
+        taints = published.taints
         if not taints or not self.features.taints:
             return True
         # Taints of other effects do not count.
         return first_untolerated(taints, plan.tolerations) is None
 
-    def are_counters_known(self, published: PublishedDevice) -> bool:
+    def is_supported(self, published: PublishedDevice) -> bool:
         """Without the gate a device that draws from counters cannot be allocated at all."""
         return self.features.partitionable or not published.device.consumes_counters
 
@@ -100,6 +117,32 @@ class Fitness:
         return self.features.consumable_capacity and bool(
             published.device.allow_multiple_allocations
         )
+
+    def is_charged(self, published: PublishedDevice) -> bool:
+        """Whether other pods have shares for which counters are charged already (B7.5)."""
+        return self.allocated.lists_capacities(published.id)
+
+    def new_constraints(self, claim: ClaimPlan) -> list[ConstraintCheck]:
+        """The constraints of a claim, without devices; raises PluginError for an unknown one."""
+        if not claim.constraints:
+            return []
+        distinct = None if self.features.is_basic else DistinctAttribute
+        return make_constraints(claim, MatchAttribute, distinct)
+
+    def new_counters(self) -> "PoolCounters":
+        """What is left in the counters of pools."""
+        return PoolCounters(self.allocated)
+
+    def compared_attribute(self, constraint: DeviceConstraint) -> str | None:
+        """The attribute whose equality makes devices equivalent for the constraint; None if there
+        is no such attribute. B7.7: what is distinct depends on the order of devices."""
+        return constraint.match_attribute
+
+    def _amounts(self, plan: RequestPlan, published: PublishedDevice) -> Amounts | None:
+        return amounts_taken(plan, published)
+
+    def _selector_error(self, failed: FailedSelector, published: PublishedDevice) -> str:
+        return str(failed)
 
     def _known(self, plan: RequestPlan) -> "_Known":
         known = self._by_plan.get(plan)
@@ -111,10 +154,12 @@ class Fitness:
     def _selects(self, plan: RequestPlan, published: PublishedDevice) -> bool:
         if published.device.binding_conditions and not self.features.binding_conditions:
             return False
-        if not plan.selects(published, self._check_time, self._waiter):
-            return False
         try:
-            return not published.of.per_device or self._reaches(published)
+            return plan.selects(published, self._check_time, self._waiter) and (
+                not published.of.per_device or published.reach.includes(self.node)
+            )
+        except FailedSelector as failed:
+            raise PluginError(self._selector_error(failed, published)) from failed
         except NodeSelectionError as error:
             raise PluginError(str(error)) from error
 
@@ -143,7 +188,7 @@ class Draft:
         # Device → indices of the claims that have it for themselves.
         self._takers: dict[PublishedDevice, set[int]] = {}
         self._shares: dict[PublishedDevice, _Shares] = {}
-        self._counters = PoolCounters(fitness.allocated)
+        self._counters = fitness.new_counters()
 
     def take(
         self, claim_index: int, plan: RequestPlan, device: PooledDevice, *, is_required: bool
@@ -165,16 +210,20 @@ class Draft:
             fitness.is_selectable(plan, published) and self._has_capacity(plan, published)
         ):
             return None
-        if not fitness.are_counters_known(published):
+        if not fitness.is_supported(published):
             return None
         draws = self._draws(published)
         if draws and not self._counters.charge(pool, published):
             return None
-        if not fitness.tolerates(plan, published) or not self._satisfies(
-            claim_index, plan, published, is_required=is_required
-        ):
-            if draws:
+        is_accepted = False
+        try:
+            is_accepted = fitness.tolerates(plan, published) and self._satisfies(
+                claim_index, plan, published, is_required=is_required
+            )
+        finally:
+            if draws and not is_accepted:
                 self._counters.refund(pool, published)
+        if not is_accepted:
             return None
         taken = Taken(claim_index, plan, published, pool, draws)
         # Spec 08 B7.4: required devices come to this only now, so that of a device that is over
@@ -220,10 +269,7 @@ class Draft:
             return True
         # Spec 08 B7.5: not again for another share. Whether the shares add up to nothing does not
         # matter, but of those allocated before only the ones that list capacities count.
-        is_charged = published in self._shares or self._fitness.allocated.lists_capacities(
-            published.id
-        )
-        return not is_charged
+        return published not in self._shares and not self._fitness.is_charged(published)
 
     def _satisfies(
         self, claim_index: int, plan: RequestPlan, published: PublishedDevice, *, is_required: bool
@@ -231,10 +277,15 @@ class Draft:
         """Add the device to the constraints of the claim; if one is violated, to none of them."""
         constraints = self._constraints[claim_index]
         for index, constraint in enumerate(constraints):
-            if constraint.add(plan, published):
+            is_satisfied = False
+            try:
+                is_satisfied = constraint.add(plan, published)
+            finally:  # Also if it has to wait for an expression: then it is added again.
+                if not is_satisfied:
+                    for added in reversed(constraints[:index]):
+                        added.remove(plan, published)
+            if is_satisfied:
                 continue
-            for added in reversed(constraints[:index]):
-                added.remove(plan, published)
             if is_required:
                 raise plan.error(
                     f"cannot add device {published} because a claim constraint "

@@ -1,12 +1,12 @@
 """The feature gates that decide which devices a claim can have (spec 08 B1)."""
 
-from typing import NamedTuple
+import msgspec
 
 from kubestow.config.feature_gates import FeatureGates
 
 
-class Features(NamedTuple):
-    """Gates of the search.
+class Features(msgspec.Struct, frozen=True, kw_only=True):
+    """Gates of the search. An edition with more of them derives from this.
 
     binding_conditions   devices that have to be prepared may be allocated
     """

@@ -4,6 +4,7 @@ from typing import ClassVar, Final
 
 from kubestow.api.device import ResourceClaim
 from kubestow.api.duration import parse_duration
+from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
@@ -16,18 +17,23 @@ from kubestow.framework.diagnosis import Diagnosis
 from kubestow.framework.events import Registrations
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import MAX_NODE_SCORE, PostFilterResult, PreFilterResult, PreFlight
-from kubestow.framework.reuse import PodReads, Reads, Reuse
+from kubestow.framework.reuse import ASKED, PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.devices import KnownDevices
 from kubestow.index.nodes import Nodes
-from kubestow.plugins.dynamic_resources.allocator import DeviceAllocator
+from kubestow.plugins.dynamic_resources.allocator import (
+    CORE_ALLOCATION,
+    AllocationRules,
+    DeviceAllocator,
+)
 from kubestow.plugins.dynamic_resources.attempt import DeviceAttempt
 from kubestow.plugins.dynamic_resources.binding import ClaimBinder
 from kubestow.plugins.dynamic_resources.extended_resources import is_in_memory
-from kubestow.plugins.dynamic_resources.features import features_of, has_binding_conditions
+from kubestow.plugins.dynamic_resources.features import has_binding_conditions
 from kubestow.plugins.dynamic_resources.filtering import DeviceFilter, rejection
 from kubestow.plugins.dynamic_resources.group_claims import GroupClaims
 from kubestow.plugins.dynamic_resources.hints import ClaimHints
+from kubestow.plugins.dynamic_resources.pools import NodePools
 from kubestow.plugins.dynamic_resources.preparation import Preparation
 from kubestow.plugins.dynamic_resources.resolve import ClaimError, claims_of
 from kubestow.plugins.dynamic_resources.writes import ClaimWriter
@@ -43,9 +49,22 @@ def _may_ask_for_devices(pod: PodInfo) -> bool:
     return bool(pod.pod.spec.resource_claims or pod.accounted.requested.scalar)
 
 
+def _basis(pod: PodInfo) -> object:
+    return ASKED if _may_ask_for_devices(pod) else None
+
+
 class DynamicResources:
     name: ClassVar[str] = "DynamicResources"
     args_type: ClassVar[type[DynamicResourcesArgs]] = DynamicResourcesArgs
+    per_node: ClassVar[bool] = True
+    # What an edition has of its own.
+    allocation_rules: ClassVar[AllocationRules] = CORE_ALLOCATION
+    hints_type: ClassVar[type[ClaimHints]] = ClaimHints
+    binder_type: ClassVar[type[ClaimBinder]] = ClaimBinder
+    no_claims: ClassVar[Status] = NO_CLAIMS
+    still_not: ClassVar[Status] = STILL_NOT
+    # Whether devices that another member of a group takes are checked to be on the node.
+    checks_shared: ClassVar[bool] = False
 
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         # What a claim gets does not depend on the pods of a node; pods without claims pass
@@ -54,16 +73,15 @@ class DynamicResources:
             filter=Reads.NODE,
             score=Reads.NODE,
             pod=PodReads.SPEC,
-            unless=_may_ask_for_devices,
-            scores_zero=self._scores_zero,
-            per_node=True,
+            basis=_basis,
+            final_scores=self._final_scores,
         )
         gates, clock = handle.feature_gates, handle.clock
         known = KnownDevices.of(handle.objects, gates)
         binding_timeout_ns = _binding_timeout_ns(args, gates)
         self._claims = known.claims
         for_groups = gates.enabled("DRAWorkloadResourceClaims")
-        self._hints = ClaimHints(known.claims, accepts_groups=for_groups)
+        self._hints = self.hints_type(known.claims, accepts_groups=for_groups)
         self._writer = ClaimWriter(
             handle.client, clock, handle.spawn, sets_timestamp=binding_timeout_ns is not None
         )
@@ -77,13 +95,18 @@ class DynamicResources:
             prioritized_list=gates.enabled("DRAPrioritizedList"),
             binding_timeout_ns=binding_timeout_ns,
             group_claims=self._group_claims,
+            checks_shared=self.checks_shared,
         )
         self._scores_alternatives = gates.enabled("DRAPrioritizedList")
-        allocator = DeviceAllocator(
-            known, features_of(gates), _filter_timeout_s(args, gates), SystemClock()
+        self._allocator = DeviceAllocator(
+            known,
+            self.allocation_rules.features_of(gates),
+            _filter_timeout_s(args, gates),
+            SystemClock(),
+            self.allocation_rules,
         )
-        self._filter = DeviceFilter(known, allocator)
-        self._binder = ClaimBinder(
+        self._filter = DeviceFilter(known, self._allocator)
+        self._binder = self.binder_type(
             known.claims,
             self._group_claims,
             self._writer,
@@ -93,6 +116,10 @@ class DynamicResources:
             metrics=handle.metrics,
             profile_name=handle.profile_name,
         )
+
+    def pools_of(self, node: Node) -> NodePools:
+        """The pools of devices that a node can reach, for explanations; raises PluginError."""
+        return self._allocator.pools_of(node)
 
     # --- queue ---
 
@@ -143,17 +170,22 @@ class DynamicResources:
     ) -> tuple[PostFilterResult | None, Status]:
         attempt: DeviceAttempt = state.read(self.name)
         if not attempt.claims:
-            return None, NO_CLAIMS
+            return None, self.no_claims
+        given_back = self._give_back(attempt, pod)
+        return None, given_back or self._group_claims.give_up(pod.pod) or self.still_not
+
+    def _give_back(self, attempt: DeviceAttempt, pod: PodInfo) -> Status | None:
+        """Give back devices that keep the pod from some node; None if it has no such devices."""
         candidates = deallocatable(attempt, pod.uid)
         if candidates:
             # Upstream picks one at random; here it is the first, so that runs can be repeated.
             self._writer.deallocate(candidates[0])
-            return None, DEALLOCATED
+            return DEALLOCATED
         special = attempt.special_claim
         if special is not None and not is_in_memory(special):
             self._writer.delete_special(special)
-            return None, DELETED
-        return None, self._group_claims.give_up(pod.pod) or STILL_NOT
+            return DELETED
+        return None
 
     def post_filter_repeated(self, pod: PodInfo) -> bool:
         return not _may_ask_for_devices(pod)
@@ -164,6 +196,10 @@ class DynamicResources:
         if self._scores_zero(state, pod):
             return 0
         return self._filter.scores(state.read(self.name), pod.pod, nodes)
+
+    def _final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
+        scores = self.score(state, pod, nodes)
+        return scores if isinstance(scores, int) else self.normalize(state, pod, scores)
 
     def _scores_zero(self, state: CycleState, pod: PodInfo) -> bool:
         attempt: DeviceAttempt | None = state.get(self.name)

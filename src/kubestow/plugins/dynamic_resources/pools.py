@@ -4,12 +4,12 @@ A pool is usable only as a whole: while its driver replaces slices its devices a
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from kubestow.api.node import Node
 from kubestow.cache.numbering import numbered_max
 from kubestow.errors import PluginError
-from kubestow.index.devices.go_text import device_text
+from kubestow.index.devices.go_text import DeviceFields, device_text
 from kubestow.index.devices.inventory import (
     DeviceInventory,
     PoolKey,
@@ -17,6 +17,7 @@ from kubestow.index.devices.inventory import (
     PublishedSlice,
 )
 from kubestow.index.devices.node_match import NodeSelectionError
+from kubestow.plugins.dynamic_resources.features import Features
 
 # Counter set → counter → amount, in nano-units.
 Counters = dict[str, dict[str, int]]
@@ -24,6 +25,7 @@ Counters = dict[str, dict[str, int]]
 
 # Nodes for which pools are kept, beyond twice those of the last time outdated ones were dropped.
 _SPARE: Final = 64
+_ALL_FEATURES: Final = Features()
 
 
 class Pool:
@@ -69,13 +71,103 @@ class NodePools:
         )
 
 
+class PoolGathering:
+    """Finds the pools of a node. An edition that finds others derives from this."""
+
+    device_fields: ClassVar = DeviceFields()
+
+    def __init__(self, inventory: DeviceInventory, features: Features = _ALL_FEATURES) -> None:
+        self.inventory = inventory
+        self.features = features
+
+    def of(self, node: Node) -> NodePools:
+        """Compute the pools of a node; raises PluginError if a node selector does not parse."""
+        by_pool: dict[PoolKey, list[PublishedSlice]] = {}
+        for published in self.inventory.candidates(node.metadata.name):
+            if not self._is_left_out(published) and self._is_relevant(published, node):
+                _keep_newest(by_pool.setdefault(published.pool, []), published)
+        pools = (self._make_pool(key, slices) for key, slices in by_pool.items())
+        return NodePools([pool for pool in pools if pool is not None])
+
+    def _is_left_out(self, published: PublishedSlice) -> bool:
+        """Whether the slice needs a gate that is off."""
+        return published.is_partitioned and not self.features.partitionable
+
+    def _is_relevant(self, published: PublishedSlice, node: Node) -> bool:
+        return published.has_counters or self._is_for_node(published, node)
+
+    def _is_for_node(self, published: PublishedSlice, node: Node) -> bool:
+        """Whether the slice, or a device of it, names the node."""
+        if not published.reach.is_given:
+            return published.per_device and any(
+                self._reaches(device, node) for device in published.devices
+            )
+        try:
+            return published.reach.includes(node)
+        except NodeSelectionError as error:
+            raise _selection_error(f"slice {published.name}", error) from error
+
+    def _reaches(self, published: PublishedDevice, node: Node) -> bool:
+        try:
+            return published.reach.includes(node)
+        except NodeSelectionError as error:
+            device = device_text(published.device, self.device_fields)
+            what = f"device {device} in slice {published.of.name}"
+            raise _selection_error(what, error) from error
+
+    def _make_pool(self, key: PoolKey, slices: list[PublishedSlice]) -> Pool | None:
+        """None if the pool is being replaced: its new slices are all on other nodes so far."""
+        generation, slice_count = slices[0].generation, slices[0].slice_count
+        slices = sorted(slices, key=lambda each: each.name)
+        others: list[PublishedSlice] = []
+        if len(slices) != slice_count:
+            everywhere = self.inventory.of_pool(key)
+            if any(each.generation > generation for each in everywhere):
+                return None
+            same = [each for each in everywhere if self._counts(each, generation)]
+            if len(same) != slice_count:
+                return Pool(key, is_complete=False)
+            seen = {each.name for each in slices}
+            others = [each for each in same if each.name not in seen]
+        pool = Pool(key, is_complete=True)
+        pool.devices = tuple(
+            device for each in slices for device in each.devices if not each.has_counters
+        )
+        if self.features.partitionable:
+            pool.elsewhere = tuple(device for each in others for device in each.devices)
+            counter_sets = [
+                each
+                for one in self._with_counters(slices, others)
+                for each in one.spec.shared_counters
+            ]
+            pool.counters = {
+                each.name: {name: counter.value.nano for name, counter in each.counters.items()}
+                for each in counter_sets
+            }
+            if len(pool.counters) < len(counter_sets) or not _are_counters_known(pool):
+                return Pool(key, is_complete=True, is_valid=False)
+        names = {device.device.name for device in pool.devices}
+        if len(names) < len(pool.devices):
+            return Pool(key, is_complete=True, is_valid=False)
+        return pool
+
+    def _counts(self, published: PublishedSlice, generation: int) -> bool:
+        """Whether the slice counts for the completeness of its pool."""
+        return published.generation == generation
+
+    def _with_counters(
+        self, slices: Sequence[PublishedSlice], others: Sequence[PublishedSlice]
+    ) -> Sequence[PublishedSlice]:
+        """Whose counters the pool has: `slices` are for the node, `others` are not."""
+        return slices
+
+
 class PoolCache:
     """The pools of each node, computed again when slices or the node's labels change."""
 
-    def __init__(self, inventory: DeviceInventory, *, partitionable: bool = True) -> None:
-        """`partitionable` is the gate: without it slices that need it are left out."""
-        self._inventory = inventory
-        self._partitionable = partitionable
+    def __init__(self, gathering: PoolGathering) -> None:
+        self._gathering = gathering
+        self._inventory = gathering.inventory
         self._kept: dict[str, tuple[tuple[int, int], Node, NodePools]] = {}
         # How many there may be before outdated ones are dropped.
         self._kept_max = _SPARE
@@ -91,7 +183,7 @@ class PoolCache:
                 kept_node is node or kept_node.metadata.labels == node.metadata.labels
             ):
                 return pools
-        pools = node_pools(self._inventory, node, partitionable=self._partitionable)
+        pools = self._gathering.of(node)
         if len(self._kept) >= self._kept_max:
             self._drop_outdated()
         self._kept[name] = stamp, node, pools
@@ -107,40 +199,6 @@ class PoolCache:
         self._kept_max = 2 * len(self._kept) + _SPARE
 
 
-def node_pools(inventory: DeviceInventory, node: Node, *, partitionable: bool = True) -> NodePools:
-    """Compute the pools of a node; raises PluginError if a node selector does not parse."""
-    by_pool: dict[PoolKey, list[PublishedSlice]] = {}
-    for published in inventory.candidates(node.metadata.name):
-        if not partitionable and published.is_partitioned:
-            continue
-        if _is_relevant(published, node):
-            _keep_newest(by_pool.setdefault(published.pool, []), published)
-    pools = (
-        _make_pool(inventory, key, slices, partitionable=partitionable)
-        for key, slices in by_pool.items()
-    )
-    return NodePools([pool for pool in pools if pool is not None])
-
-
-def _is_relevant(published: PublishedSlice, node: Node) -> bool:
-    if published.has_counters:
-        return True
-    if not published.reach.is_given:
-        return published.per_device and any(_reaches(device, node) for device in published.devices)
-    try:
-        return published.reach.includes(node)
-    except NodeSelectionError as error:
-        raise _selection_error(f"slice {published.name}", error) from error
-
-
-def _reaches(device: PublishedDevice, node: Node) -> bool:
-    try:
-        return device.reach.includes(node)
-    except NodeSelectionError as error:
-        what = f"device {device_text(device.device)} in slice {device.of.name}"
-        raise _selection_error(what, error) from error
-
-
 def _selection_error(what: str, error: NodeSelectionError) -> PluginError:
     return PluginError(
         f"gather pool information: failed to perform node selection for {what}: {error}"
@@ -153,39 +211,6 @@ def _keep_newest(kept: list[PublishedSlice], published: PublishedSlice) -> None:
     if kept and published.generation > kept[0].generation:
         kept.clear()
     kept.append(published)
-
-
-def _make_pool(
-    inventory: DeviceInventory, key: PoolKey, slices: list[PublishedSlice], *, partitionable: bool
-) -> Pool | None:
-    """None if the pool is being replaced: its new slices are all on other nodes so far."""
-    generation, slice_count = slices[0].generation, slices[0].slice_count
-    slices = sorted(slices, key=lambda each: each.name)
-    others: list[PublishedSlice] = []
-    if len(slices) != slice_count:
-        everywhere = inventory.of_pool(key)
-        if any(each.generation > generation for each in everywhere):
-            return None
-        same = [each for each in everywhere if each.generation == generation]
-        if len(same) != slice_count:
-            return Pool(key, is_complete=False)
-        seen = {each.name for each in slices}
-        others = [each for each in same if each.name not in seen]
-    pool = Pool(key, is_complete=True)
-    pool.devices = tuple(
-        device for each in slices for device in each.devices if not each.has_counters
-    )
-    if partitionable:
-        pool.elsewhere = tuple(device for each in others for device in each.devices)
-        counter_sets = [each for one in slices for each in one.spec.shared_counters]
-        pool.counters = {
-            each.name: {name: counter.value.nano for name, counter in each.counters.items()}
-            for each in counter_sets
-        }
-        if len(pool.counters) < len(counter_sets) or not _are_counters_known(pool):
-            return Pool(key, is_complete=True, is_valid=False)
-    names = {device.device.name for device in pool.devices}
-    return pool if len(names) == len(pool.devices) else Pool(key, is_complete=True, is_valid=False)
 
 
 def _are_counters_known(pool: Pool) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Set
 
-from kubestow.api.device import DeviceRequest, ResourceClaim
+from kubestow.api.device import AllocationResult, DeviceRequest, ResourceClaim
 from kubestow.api.labels import SelectorError
 from kubestow.api.meta import object_ref
 from kubestow.api.node_selector import compile_node_selector
@@ -35,10 +35,16 @@ class Preparation:
         prioritized_list: bool,
         binding_timeout_ns: int | None,
         group_claims: GroupClaims,
+        checks_shared: bool = False,
     ) -> None:
-        """`binding_timeout_ns` None: binding conditions are off."""
+        """`binding_timeout_ns` None: binding conditions are off.
+
+        `checks_shared`: devices that another member of the group takes are used on nodes that have
+        them only.
+        """
         self._known = known
         self._group_claims = group_claims
+        self._checks_shared = checks_shared
         self._clock = clock
         self._extended_resources = extended_resources
         self._prioritized_list = prioritized_list
@@ -96,17 +102,23 @@ class Preparation:
             if claim.metadata.uid in taken and in_flight is not None:
                 assert in_flight.status.allocation is not None, claim
                 attempt.shared[index] = in_flight.status.allocation
+                if self._checks_shared:
+                    self._note_selector(attempt, index, in_flight.status.allocation)
                 return None
             return self._check_unallocated(claim, is_special=index == attempt.special)
-        selector = claim.status.allocation.node_selector
-        if selector is not None:
-            try:
-                attempt.selectors[index] = compile_node_selector(selector, strict=True)
-            except SelectorError as error:
-                raise PluginError(str(error)) from error
+        self._note_selector(attempt, index, claim.status.allocation)
         if self._is_broken(claim):
             attempt.broken.add(index)
         return None
+
+    @staticmethod
+    def _note_selector(attempt: DeviceAttempt, index: int, allocation: AllocationResult) -> None:
+        if allocation.node_selector is None:
+            return
+        try:
+            attempt.selectors[index] = compile_node_selector(allocation.node_selector, strict=True)
+        except SelectorError as error:
+            raise PluginError(str(error)) from error
 
     def _is_broken(self, claim: ResourceClaim) -> bool:
         timeout_ns = self._binding_timeout_ns

@@ -70,15 +70,14 @@ class Pruning:
     def _find_kinds(
         self, claims: Sequence[ClaimPlan], pools: NodePools, sizes: Sizes, fitness: Fitness
     ) -> list[Hashable]:
-        attributes = [
-            (constraint.match_attribute, constraint.distinct_attribute)
+        compared = {
+            fitness.compared_attribute(constraint)
             for claim in claims
             for constraint in claim.constraints
-        ]
-        if any(distinct is not None for _, distinct in attributes):
-            # Spec 08 B7.7: only the last value of a request is kept, so the order matters.
+        }
+        if None in compared:
             return list(range(len(pools.devices)))
-        matched = sorted({match for match, _ in attributes if match is not None})
+        matched = sorted(name for name in compared if name is not None)
         requested_by: list[list[int]] = [[] for _ in pools.devices]
         for index, positions in enumerate(self._usable.values()):
             for position in positions:
@@ -146,7 +145,7 @@ def _is_usable(plan: RequestPlan, published: PublishedDevice, fitness: Fitness) 
         fitness.is_free(plan, published)
         and fitness.is_selectable(plan, published)
         and fitness.has_capacity(plan, published, {})
-        and fitness.are_counters_known(published)
+        and fitness.is_supported(published)
         and fitness.tolerates(plan, published)
     )
 
@@ -168,7 +167,7 @@ def _kind(
         draws = (
             pool,
             frozenset(
-                (entry.counter_set, frozenset(entry.counters.items()))
+                (entry.counter_set, frozenset(entry.counters.items()), entry.compatibility_groups)
                 for entry in device.consumes_counters
             ),
         )
@@ -177,6 +176,6 @@ def _kind(
         share = (
             frozenset(device.capacity.items()),
             frozenset(fitness.allocated.consumed(published.id).items()),
-            fitness.allocated.lists_capacities(published.id),
+            fitness.is_charged(published),
         )
     return tuple(values), draws, share

@@ -25,6 +25,15 @@ from kubestow.index.devices.selectors import SelectorFailure, Waiter, selects
 FindClass = Callable[[str], DeviceClass | None]
 
 
+class FailedSelector(Exception):
+    """An expression gave no answer for a device. `place` names it: `class gpu: selector #0`."""
+
+    def __init__(self, place: str, failure: SelectorFailure) -> None:
+        super().__init__(f"{place}: {failure}")
+        self.place = place
+        self.failure = str(failure)
+
+
 class RequestPlan:
     """One request, or one alternative of a request.
 
@@ -42,6 +51,7 @@ class RequestPlan:
         "admin_access",
         "capacity",
         "count",
+        "derived",
         "device_class",
         "full_name",
         "is_all",
@@ -76,6 +86,8 @@ class RequestPlan:
         self.capacity: dict[str, Quantity] = (
             {} if details.capacity is None else details.capacity.requests
         )
+        # Attributes that are computed: name → expression.
+        self.derived = {each.name: each.expression for each in details.derived_attributes}
         self.problem = self._problem(details)
         # Of the class, then of the request.
         self._expressions = tuple(
@@ -89,7 +101,7 @@ class RequestPlan:
 
     @property
     def profile(self) -> Hashable:
-        """Equal for requests to which every device looks the same."""
+        """Equal for requests to which every device looks the same, apart from constraints."""
         if self._profile is None:
             self._profile = (
                 self.admin_access,
@@ -105,7 +117,7 @@ class RequestPlan:
     def selects(
         self, published: PublishedDevice, check_time: Callable[[], None], waiter: Waiter | None
     ) -> bool:
-        """Whether class and request both select the device; raises PluginError if one fails.
+        """Whether class and request both select the device; raises FailedSelector if one fails.
 
         `check_time` is called before every expression: without a waiter one may take a second.
         """
@@ -115,7 +127,7 @@ class RequestPlan:
                 if not selects(expression, published, waiter):
                     return False
             except SelectorFailure as failure:
-                raise PluginError(f"{self._place(position)}: {failure}") from failure
+                raise FailedSelector(self._place(position), failure) from failure
         return True
 
     def _selectors(self) -> Sequence[DeviceSelector]:

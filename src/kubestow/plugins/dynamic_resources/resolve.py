@@ -46,6 +46,15 @@ def uses(pod: Pod, claim: ResourceClaim, claims: Claims, *, accepts_groups: bool
     return any(each.metadata.uid == claim.metadata.uid for each in found)
 
 
+def refers_to(pod: Pod, claim: ResourceClaim) -> bool:
+    """Whether the pod names the claim, or it is known to be made for one of its templates."""
+    if pod.metadata.namespace != claim.metadata.namespace:
+        return False
+    generated = (status.resource_claim_name for status in pod.status.resource_claim_statuses)
+    named = (entry.resource_claim_name for entry in pod.spec.resource_claims)
+    return claim.metadata.name in (*named, *generated)
+
+
 def _references(pod: Pod) -> Iterator[_Reference]:
     for entry in pod.spec.resource_claims:
         if entry.resource_claim_name is not None:

@@ -38,17 +38,75 @@ class ClaimAllocation(NamedTuple):
     shared: tuple[int, ...] = ()
 
 
-def make_allocation(
-    plan: ClaimPlan, choice: Choice, node_name: str, features: Features = _ALL_FEATURES
-) -> ClaimAllocation:
-    """What was chosen, as an allocation; raises PluginError if its node selector is unsupported."""
-    devices = DeviceAllocationResult(
-        results=tuple(map(_result, choice.picks)), config=tuple(_configs(plan, choice.plans))
-    )
-    selector = _node_selector(plan, choice.picks, node_name, binds=not features.is_basic)
-    allocation = AllocationResult(devices=devices, node_selector=selector)
-    shared = tuple([index for index, pick in enumerate(choice.picks) if pick.taken is not None])
-    return ClaimAllocation(allocation, shared)
+class AllocationMaker:
+    """Makes allocations of what was chosen. An edition that writes others derives from this."""
+
+    def __init__(self, features: Features = _ALL_FEATURES) -> None:
+        self._features = features
+
+    def make(self, plan: ClaimPlan, choice: Choice, node_name: str) -> ClaimAllocation:
+        """The devices of a claim; raises PluginError if their node selector is unsupported."""
+        devices = DeviceAllocationResult(
+            results=tuple(map(self._result, choice.picks)),
+            config=tuple(self._configs(plan, choice.plans)),
+        )
+        binds = not self._features.is_basic
+        selector = _node_selector(plan, choice.picks, node_name, binds=binds)
+        allocation = AllocationResult(devices=devices, node_selector=selector)
+        shared = tuple([index for index, pick in enumerate(choice.picks) if pick.taken is not None])
+        return ClaimAllocation(allocation, shared)
+
+    def _result(self, pick: Pick) -> DeviceRequestAllocationResult:
+        plan, published, taken = pick
+        driver, pool, name = published.id
+        return DeviceRequestAllocationResult(
+            request=plan.full_name,
+            driver=driver,
+            pool=pool,
+            device=name,
+            admin_access=True if plan.admin_access else None,
+            tolerations=plan.tolerations.entries,
+            binding_conditions=published.device.binding_conditions,
+            binding_failure_conditions=published.device.binding_failure_conditions,
+            consumed_capacity=taken or {},
+        )
+
+    def _configs(
+        self, plan: ClaimPlan, chosen: Sequence[RequestPlan]
+    ) -> list[DeviceAllocationConfiguration]:
+        """The configuration of the classes, then that of the claim."""
+        by_class: dict[str, tuple[DeviceClass, list[str]]] = {}
+        for request_plan in chosen:
+            device_class = request_plan.device_class
+            assert device_class is not None, request_plan.full_name
+            _, requests = by_class.setdefault(device_class.metadata.name, (device_class, []))
+            requests.append(request_plan.full_name)
+        configs = [
+            DeviceAllocationConfiguration(
+                source=FROM_CLASS, requests=tuple(requests), opaque=config.opaque
+            )
+            for device_class, requests in by_class.values()
+            for config in device_class.spec.config
+        ]
+        for config in plan.claim.spec.devices.config:
+            configs += self._claim_configs(config, chosen)
+        return configs
+
+    def _claim_configs(
+        self, config: DeviceClaimConfiguration, chosen: Sequence[RequestPlan]
+    ) -> list[DeviceAllocationConfiguration]:
+        """Once if it is for all requests; otherwise once for each request it names."""
+        entry = DeviceAllocationConfiguration(
+            source=FROM_CLAIM, requests=config.requests, opaque=config.opaque
+        )
+        if not config.requests:
+            return [entry]
+        return [entry for each in chosen if is_named(each, config.requests)]
+
+
+def is_named(plan: RequestPlan, requests: Sequence[str]) -> bool:
+    """Whether the request or its chosen alternative is among these."""
+    return plan.parent_name in requests or plan.full_name in requests
 
 
 def with_share_ids(allocation: ClaimAllocation, share_ids: Sequence[str]) -> AllocationResult:
@@ -73,61 +131,6 @@ def preference_score(claim: ResourceClaim, allocation: AllocationResult) -> int:
         for index, alternative in enumerate(request.first_available)
         if f"{request.name}/{alternative.name}" in given
     )
-
-
-# --- Devices ----------------------------------------------------------------------------------
-
-
-def _result(pick: Pick) -> DeviceRequestAllocationResult:
-    plan, published, taken = pick
-    driver, pool, name = published.id
-    return DeviceRequestAllocationResult(
-        request=plan.full_name,
-        driver=driver,
-        pool=pool,
-        device=name,
-        admin_access=True if plan.admin_access else None,
-        tolerations=plan.tolerations.entries,
-        binding_conditions=published.device.binding_conditions,
-        binding_failure_conditions=published.device.binding_failure_conditions,
-        consumed_capacity=taken or {},
-    )
-
-
-# --- Configuration ----------------------------------------------------------------------------
-
-
-def _configs(plan: ClaimPlan, chosen: Sequence[RequestPlan]) -> list[DeviceAllocationConfiguration]:
-    """The configuration of the classes, then that of the claim."""
-    by_class: dict[str, tuple[DeviceClass, list[str]]] = {}
-    for request_plan in chosen:
-        device_class = request_plan.device_class
-        assert device_class is not None, request_plan.full_name
-        _, requests = by_class.setdefault(device_class.metadata.name, (device_class, []))
-        requests.append(request_plan.full_name)
-    configs = [
-        DeviceAllocationConfiguration(
-            source=FROM_CLASS, requests=tuple(requests), opaque=config.opaque
-        )
-        for device_class, requests in by_class.values()
-        for config in device_class.spec.config
-    ]
-    for config in plan.claim.spec.devices.config:
-        configs += _claim_configs(config, chosen)
-    return configs
-
-
-def _claim_configs(
-    config: DeviceClaimConfiguration, chosen: Sequence[RequestPlan]
-) -> list[DeviceAllocationConfiguration]:
-    """Once if it is for all requests; otherwise once for each request it names."""
-    entry = DeviceAllocationConfiguration(
-        source=FROM_CLAIM, requests=config.requests, opaque=config.opaque
-    )
-    if not config.requests:
-        return [entry]
-    named = set(config.requests)
-    return [entry for each in chosen if not named.isdisjoint((each.parent_name, each.full_name))]
 
 
 # --- Nodes ------------------------------------------------------------------------------------

@@ -11,10 +11,7 @@ needed (`sizes`).
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from kubestow.index.devices.allocated import AllocatedDevices
-from kubestow.index.devices.selectors import Waiter
-from kubestow.plugins.dynamic_resources.draft import Fitness, Reaches
-from kubestow.plugins.dynamic_resources.features import Features
+from kubestow.plugins.dynamic_resources.draft import Fitness
 from kubestow.plugins.dynamic_resources.pools import NodePools
 from kubestow.plugins.dynamic_resources.pruning import Deadline, Pruning, find_pruning
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan
@@ -34,21 +31,16 @@ class Search:
         self,
         claims: Sequence[ClaimPlan],
         pools: NodePools,
-        allocated: AllocatedDevices,
-        reaches: Reaches,
-        features: Features,
+        fitness: Fitness,
         deadline: Deadline,
-        check_time: Deadline | None = None,
-        waiter: Waiter | None = None,
         rest: Callable[[], None] | None = None,
     ) -> None:
-        """`check_time` is for preparations, which end in other errors before the deadline counts;
-        without it, that is `deadline`. `waiter` is for expensive expressions. `rest` is the
-        deadline of work that begins again if it is interrupted; without it, that is `deadline`."""
+        """`rest` is the deadline of work that begins again if it is interrupted; without it, that
+        is `deadline`."""
         self.steps = 0
         self._claims = claims
         self._pools = pools
-        self._fitness = Fitness(allocated, reaches, features, check_time or deadline, waiter)
+        self._fitness = fitness
         self._deadline = deadline
         self._rest = rest or deadline
         self._sizes: Sizes | None = None

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from kubestow.errors import PluginError
-from kubestow.plugins.dynamic_resources.constraints import ConstraintCheck, make_constraints
 from kubestow.plugins.dynamic_resources.draft import Fitness, PooledDevice
 from kubestow.plugins.dynamic_resources.pools import NodePools
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan, RequestEntry, RequestPlan
@@ -49,7 +48,7 @@ class Sizes:
                 f"claim {claim.name}: number of requested devices {count_min} "
                 f"exceeds the claim limit of {RESULTS_MAX}"
             )
-        constraints_of(claim, self._fitness)
+        self._fitness.new_constraints(claim)
 
     def _count_min(self, entry: RequestEntry) -> int:
         features = self._fitness.features
@@ -57,8 +56,7 @@ class Sizes:
             _refuse_capacities(entry)
         counts: list[int] = []
         for plan in entry.plans:
-            if plan.problem is not None:
-                raise plan.problem
+            self._fitness.check(plan)
             if plan.is_all:
                 self.all_devices[plan] = self._selected(plan)
             counts.append(self.count_of(plan))
@@ -80,16 +78,9 @@ class Sizes:
                 (published, pool)
                 for published in pool.devices
                 if fitness.is_selectable(plan, published)
-                and fitness.has_capacity(plan, published, {})
+                and fitness.may_have_capacity(plan, published)
             ]
         return found
-
-
-def constraints_of(claim: ClaimPlan, fitness: Fitness) -> list[ConstraintCheck]:
-    """The constraints of a claim, without devices; raises PluginError for an unknown one."""
-    if not claim.constraints:
-        return []
-    return make_constraints(claim, allows_distinct=not fitness.features.is_basic)
 
 
 def _refuse_capacities(entry: RequestEntry) -> None:

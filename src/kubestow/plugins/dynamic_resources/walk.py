@@ -15,7 +15,7 @@ from kubestow.plugins.dynamic_resources.draft import Draft, Fitness, Pick, Taken
 from kubestow.plugins.dynamic_resources.pools import NodePools
 from kubestow.plugins.dynamic_resources.pruning import Deadline, Pruning
 from kubestow.plugins.dynamic_resources.requests import ClaimPlan, RequestEntry, RequestPlan
-from kubestow.plugins.dynamic_resources.sizes import RESULTS_MAX, Sizes, constraints_of
+from kubestow.plugins.dynamic_resources.sizes import RESULTS_MAX, Sizes
 
 STEPS_PER_CHECK: Final = 64  # of the deadline
 
@@ -55,7 +55,7 @@ class Walk:
         self.pools = pools
         self.sizes = sizes
         self.pruning = pruning
-        self.draft = Draft(fitness, [constraints_of(claim, fitness) for claim in claims])
+        self.draft = Draft(fitness, [fitness.new_constraints(claim) for claim in claims])
         self._claims = claims
         self._deadline = deadline
         self._next_check = STEPS_PER_CHECK

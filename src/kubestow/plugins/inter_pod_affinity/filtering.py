@@ -8,7 +8,7 @@ import numpy as np
 
 from kubestow.api.pod_info import AffinityTerms, PodInfo
 from kubestow.arrays import BoolArray, NarrowArray, Rows
-from kubestow.framework.reuse import RowCodes
+from kubestow.framework.reuse import RowCodes, Rule
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.amounts import Amounts
@@ -31,7 +31,7 @@ STATUSES: Final = {
 }
 
 
-class FilterState:
+class FilterState(Rule):
     """What decides about nodes in an attempt; a simulation changes a copy."""
 
     __slots__ = (

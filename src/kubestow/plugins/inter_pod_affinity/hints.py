@@ -11,7 +11,7 @@ from kubestow.plugins._shared.per_pod import PerPod
 from kubestow.plugins.inter_pod_affinity.joint_terms import JointTerms
 
 
-class _RequiredTerms(NamedTuple):
+class RequiredTerms(NamedTuple):
     near: JointTerms
     apart: JointTerms
 
@@ -22,11 +22,11 @@ def hint_for_pod(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
         return Hint.QUEUE
     if _is_unplaced(old) or _is_unplaced(new):
         return Hint.SKIP
-    near, apart = _required_terms(pod)
+    near, apart = required_terms(pod)
     if old is None:
         helps = new is not None and near.select(new)
     elif new is None:
-        helps = apart.select(old) or _required_terms(old).apart.select(pod)
+        helps = apart.select(old) or required_terms(old).apart.select(pod)
     else:
         helps = (near.select(new) and not near.select(old)) or (
             apart.select(old) and not apart.select(new)
@@ -36,7 +36,7 @@ def hint_for_pod(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
 
 def hint_for_node(pod: Pod, old: Node | None, new: Node) -> Hint:
     """Whether a new node, or one that changed its domains, may fit the waiting pod."""
-    near, apart = _required_terms(pod)
+    near, apart = required_terms(pod)
     labels = new.metadata.labels
     if old is None:
         helps = bool(apart.keys) or any(key in labels for key in near.keys)
@@ -53,7 +53,7 @@ def hint_for_node(pod: Pod, old: Node | None, new: Node) -> Hint:
     return Hint.SKIP
 
 
-def _parse_required(pod: Pod) -> _RequiredTerms | PluginError:
+def _parse_required(pod: Pod) -> RequiredTerms | PluginError:
     terms = affinity_terms(pod)
     affinity = pod.spec.affinity
     near = None if affinity is None else affinity.pod_affinity
@@ -64,7 +64,7 @@ def _parse_required(pod: Pod) -> _RequiredTerms | PluginError:
     )
     if is_broken:
         return PluginError(terms.error)
-    return _RequiredTerms(
+    return RequiredTerms(
         JointTerms(terms.required_affinity), JointTerms(terms.required_anti_affinity)
     )
 
@@ -80,7 +80,7 @@ def _term_count(pod: Pod) -> int:
 _parsed: Final = PerPod(_parse_required, _term_count)
 
 
-def _required_terms(pod: Pod) -> _RequiredTerms:
+def required_terms(pod: Pod) -> RequiredTerms:
     parsed = _parsed(pod)
     if isinstance(parsed, PluginError):
         raise parsed

@@ -21,7 +21,16 @@ class JointTerms:
     selector selects only the namespaces it lists.
     """
 
-    __slots__ = ("_absent", "_excluded", "_namespaces", "_needed", "_others", "_selects", "keys")
+    __slots__ = (
+        "_absent",
+        "_excluded",
+        "_namespaces",
+        "_needed",
+        "_others",
+        "_selects",
+        "_terms",
+        "keys",
+    )
 
     def __init__(self, terms: Iterable[AffinityTerm]) -> None:
         # The topology keys, each once, in the order of the terms.
@@ -36,7 +45,8 @@ class JointTerms:
         self._absent: set[str] = set()
         self._others: list[Requirement] = []
         is_nothing = False
-        for term in terms:
+        self._terms = tuple(terms)
+        for term in self._terms:
             self.keys[term.topology_key] = None
             self._selects = True
             is_nothing |= term.selector.is_nothing
@@ -79,6 +89,11 @@ class JointTerms:
         return not self._excludes(labels) and all(
             requirement.matches(labels) for requirement in self._others
         )
+
+    def any_selects(self, pod: Pod) -> bool:
+        """Whether one of the terms selects the pod."""
+        namespace, labels = pod.metadata.namespace, pod.metadata.labels
+        return any(term.matches(namespace, labels, _NO_LABELS) for term in self._terms)
 
     def _excludes(self, labels: Mapping[str, str]) -> bool:
         excluded, absent = self._excluded, self._absent

@@ -12,7 +12,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
-from kubestow.framework.reuse import PodReads, Reads, Reuse, RowCodes
+from kubestow.framework.reuse import Concern, PodReads, Reads, Reuse, Rule
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.plugins.inter_pod_affinity.existing import ExistingTerms
@@ -30,25 +30,26 @@ from kubestow.plugins.inter_pod_affinity.terms import TermResolver
 
 _PRE_FILTER: Final = "PreFilterInterPodAffinity"
 _PRE_SCORE: Final = "PreScoreInterPodAffinity"
+_NOTHING: Final = Concern.NOTHING
 
 
 class InterPodAffinity:
     name: ClassVar[str] = "InterPodAffinity"
     args_type: ClassVar[type[InterPodAffinityArgs]] = InterPodAffinityArgs
+    # A later version reads namespace selectors in another way.
+    resolver_type: ClassVar[type[TermResolver]] = TermResolver
 
     def __init__(self, args: InterPodAffinityArgs, handle: Handle) -> None:
         self._snapshot = handle.snapshot
         self.reuse = Reuse(
             filter=Reads.PODS,
             score=Reads.PODS,
-            pod=PodReads.SPEC,
-            concerns=self._has_affinity,
-            concerns_score=self._may_score,
-            passes=_passes,
-            row_codes=_row_codes,
+            pod=PodReads.CLUSTER,
+            basis=self._concern,
+            rule=_rule,
             final_scores=self._final_scores,
         )
-        self._resolver = TermResolver(handle.objects.namespaces)
+        self._resolver = self.resolver_type(handle.objects.namespaces)
         self._existing = ExistingTerms(args.hard_pod_affinity_weight)
         self._standings = Standings(handle.objects.namespaces, self._resolver, self._existing)
         self._ignores_existing = args.ignore_preferred_terms_of_existing_pods
@@ -126,22 +127,19 @@ class InterPodAffinity:
 
     # --- reuse ---
 
-    def _has_affinity(self, pod: PodInfo) -> bool:
+    def _concern(self, pod: PodInfo) -> Concern:
         """Whether the pod has terms or an existing term selects it: any placed pod may then change
-        its counts."""
-        if pod.has_affinity:
-            return True
+        its counts. And whether it may score nodes by them."""
+        has_affinity = pod.has_affinity
+        if has_affinity and _has_preferred(pod.pod):
+            return Concern.BOTH
         if not self._snapshot.columns.affinity_rows:
-            return False
-        return self._standings.of(pod, self._snapshot).exposed.is_any
-
-    def _may_score(self, pod: PodInfo) -> bool:
-        """Whether a pod that has affinity, or that a term selects, may score nodes by it."""
-        if pod.has_affinity and _has_preferred(pod.pod):
-            return True
-        if self._ignores_existing or not self._snapshot.columns.affinity_rows:
-            return False
-        return self._standings.of(pod, self._snapshot).pulls()
+            return Concern.FILTER if has_affinity else _NOTHING
+        standing = self._standings.of(pod, self._snapshot)
+        if not has_affinity and not standing.exposed.is_any:
+            return Concern.NOTHING
+        may_score = not self._ignores_existing and standing.pulls()
+        return Concern.BOTH if may_score else Concern.FILTER
 
 
 def _has_no_terms_anywhere(pod: PodInfo, snapshot: Snapshot) -> bool:
@@ -157,12 +155,8 @@ def _has_preferred(pod: Pod) -> bool:
     return bool((near and near.preferred) or (apart and apart.preferred))
 
 
-def _passes(state: CycleState, pod: PodInfo) -> bool:
-    return filter_state_of(state).passes_all()
-
-
-def _row_codes(state: CycleState, pod: PodInfo) -> RowCodes | None:
-    return filter_state_of(state).row_codes()
+def _rule(state: CycleState, pod: PodInfo) -> Rule:
+    return filter_state_of(state)
 
 
 def filter_state_of(state: CycleState) -> FilterState:

@@ -86,7 +86,7 @@ def normalised(raw: IntArray) -> IntArray:
     """Scale the scores of all feasible nodes to 0..100; where they are all equal, to 0."""
     if len(raw) == 0:
         return raw
-    lowest, highest = int(np.minimum.reduce(raw)), int(np.maximum.reduce(raw))
+    lowest, highest = raw.item(raw.argmin()), raw.item(raw.argmax())
     if lowest == highest:
         return np.zeros_like(raw)
     above = raw - lowest if lowest else raw

@@ -15,11 +15,12 @@ from kubestow.framework.events import Registrations
 from kubestow.framework.group_cycle import Assignments, GroupCycle
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
-from kubestow.framework.reuse import Reads
+from kubestow.framework.reuse import NOTHING_KNOWN, Needs, Reads, Rule
 from kubestow.framework.status import Status
 from kubestow.index.devices import DeviceCounts, KnownDevices
+from kubestow.index.least_free import LeastFree
 from kubestow.index.nodes import Nodes, nodes_of
-from kubestow.plugins._shared.device_reuse import unless_served_by_devices
+from kubestow.plugins._shared.bases import unless_served_by_devices
 from kubestow.plugins._shared.scoring_resources import Loads, ScoredRequest, ScoringResources
 from kubestow.plugins.node_resources_fit.hints import FitHints
 from kubestow.plugins.node_resources_fit.shortage import FitRequest, shortage_status, shortages
@@ -32,6 +33,8 @@ _PRE_SCORE: Final = "PreScoreNodeResourcesFit"
 class NodeResourcesFit:
     name: ClassVar[str] = "NodeResourcesFit"
     args_type: ClassVar[type[NodeResourcesFitArgs]] = NodeResourcesFitArgs
+    # A later version has other hints.
+    hints_type: ClassVar[type[FitHints]] = FitHints
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         gates = handle.feature_gates
@@ -41,9 +44,10 @@ class NodeResourcesFit:
         serves_devices = gates.enabled("DRAExtendedResource")
         known = KnownDevices.of(handle.objects, gates) if serves_devices else None
         self._device_classes = None if known is None else known.class_map
-        self._hints = FitHints(gates, self._device_classes)
+        self._hints = self.hints_type(gates, self._device_classes)
         self.strategy = strategy_of(args.scoring_strategy)
-        self.reuse = unless_served_by_devices(self._device_classes, Reads.NUMBERS, Reads.NUMBERS)
+        reuse = unless_served_by_devices(self._device_classes, Reads.NUMBERS, Reads.NUMBERS)
+        self.reuse = reuse._replace(rule=self._rule, final_scores=self.score)
         self._resources = ScoringResources(
             args.scoring_strategy.resources,
             use_non_zero=True,
@@ -54,19 +58,22 @@ class NodeResourcesFit:
             args.scoring_strategy.resources, use_non_zero=True
         )
         self._snapshot = handle.snapshot
+        self._least_free = handle.snapshot.derived(LeastFree)
 
     def events(self) -> Registrations:
         return self._hints.registrations()
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
-        request = FitRequest.of(
+        state.write(_PRE_FILTER, self._fit_request(pod))
+        return None
+
+    def _fit_request(self, pod: PodInfo) -> FitRequest:
+        return FitRequest.of(
             self._request(pod),
             device_classes=self._device_classes,
             ignored_resources=self._ignored_resources,
             ignored_groups=self._ignored_groups,
         )
-        state.write(_PRE_FILTER, request)
-        return None
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         return shortages(self.fit_request(state), nodes)
@@ -93,13 +100,19 @@ class NodeResourcesFit:
             raise PluginError(f'error reading "{_PRE_FILTER}" from cycleState: not found')
         return request
 
-    def score_of_many(self, amounts: IntArray, nodes: Nodes) -> IntArray:
-        """int64[pod, node]: the scores of several pods, for which cpu and memory count."""
-        return self.strategy.score(self._resources.loads_of_many(nodes, amounts))
-
     def scored_request(self, state: CycleState) -> ScoredRequest:
         """What PreScore stored."""
         return state.read(_PRE_SCORE)
+
+    def loads_of(self, pod: PodInfo, nodes: Nodes) -> tuple[tuple[str, ...], Loads]:
+        """The resources that a score is made of, and how much of each nodes have; for
+        explanations."""
+        request = self._scored_request(pod)
+        return request.names, self._resources.loads(nodes, request)
+
+    def _rule(self, state: CycleState, pod: PodInfo) -> Rule:
+        request: FitRequest | None = state.get(_PRE_FILTER)
+        return NOTHING_KNOWN if request is None else FitRule(request, self._least_free)
 
     def _request(self, pod: PodInfo) -> Resources:
         shape = pod.shape
@@ -110,6 +123,27 @@ class NodeResourcesFit:
     def _scored_request(self, pod: PodInfo) -> ScoredRequest:
         # Spec 05 §8.5: scoring ignores pod-level requests, whatever the gate.
         return self._resources.request_of(pod, score_request)
+
+
+class FitRule(Rule):
+    """Where no node is full, most pods fit on all of them."""
+
+    __slots__ = ("_least_free", "_request")
+
+    def __init__(self, request: FitRequest, least_free: LeastFree) -> None:
+        self._request = request
+        self._least_free = least_free
+
+    def passes_all(self) -> bool:
+        request = self._request
+        return not request.scalars and self._least_free.covers(request.amounts)
+
+    def needs(self) -> Needs | None:
+        scalars = self._request.scalars
+        # What devices may serve is not what a node has left.
+        if any(demand.by_devices for demand in scalars):
+            return None
+        return Needs(self._request.amounts, [(demand.name, demand.amount) for demand in scalars])
 
 
 def placement_score(resources: ScoringResources, nodes: Nodes, assignments: Assignments) -> int:

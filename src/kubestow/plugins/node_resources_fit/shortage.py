@@ -6,12 +6,11 @@ Every shortage is a bit of the filter's code; texts are made only for the codes 
           pod count   cpu   memory   ephemeral storage   unresolvable   scalars in order of name
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from kubestow.api.quantity import INT64_MIN
 from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Resources, amount_of, is_extended
 from kubestow.arrays import BoolArray, IntArray
 from kubestow.framework.status import Status
@@ -23,8 +22,8 @@ UNRESOLVABLE: Final = 1 << 4
 _BASIC_BITS: Final = {CPU: 1, MEMORY: 2, EPHEMERAL_STORAGE: 3}
 CPU_SHORT: Final = 1 << _BASIC_BITS[CPU]
 MEMORY_SHORT: Final = 1 << _BASIC_BITS[MEMORY]
-_BASIC_CODES: Final[IntArray] = np.array([[1 << bit] for bit in _BASIC_BITS.values()], np.int64)
-_BEYOND_CODES: Final[IntArray] = _BASIC_CODES | UNRESOLVABLE
+_BITS: Final = tuple(_BASIC_BITS.values())
+_NO_AMOUNTS: Final = [None] * len(_BITS)
 _FIRST_SCALAR_BIT: Final = 5
 # Codes are positive int64. If a pod has more scalars than bits, the last ones share a bit: the
 # verdicts stay right, but a message may name a resource that is not short.
@@ -43,19 +42,32 @@ class Demand(NamedTuple):
 class FitRequest:
     """What Filter compares: the non-zero parts of a pod's request, in the order of the reasons.
 
-    basic     int64[3, 1], requests of the basic resources; INT64_MIN instead of 0, because an
-              overcommitted node has enough for no request
+    amounts   requests of the basic resources; None if there is no demand
     scalars   the demands for other resources
     """
 
-    __slots__ = ("basic", "demands", "scalars")
+    __slots__ = ("_demands", "amounts", "scalars")
 
-    def __init__(
-        self, demands: tuple[Demand, ...], basic: IntArray, scalars: tuple[Demand, ...]
-    ) -> None:
-        self.demands = demands
-        self.basic = basic
+    def __init__(self, amounts: Sequence[int | None], scalars: tuple[Demand, ...]) -> None:
+        self.amounts = amounts
         self.scalars = scalars
+        self._demands: tuple[Demand, ...] | None = None
+
+    @property
+    def basic_demands(self) -> list[Demand | None]:
+        """The demands for basic resources, in their order."""
+        return [
+            None if amount is None else Demand(name, amount, bit)
+            for (name, bit), amount in zip(_BASIC_BITS.items(), self.amounts, strict=True)
+        ]
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        """All of them; made when first needed, since most pods fit."""
+        if self._demands is None:
+            basics = (demand for demand in self.basic_demands if demand is not None)
+            self._demands = *basics, *self.scalars
+        return self._demands
 
     @classmethod
     def of(
@@ -67,11 +79,10 @@ class FitRequest:
         ignored_groups: Collection[str] = (),
     ) -> "FitRequest":
         """No map of device classes means that devices serve no extended resources."""
-        amounts = (resources.milli_cpu, resources.memory, resources.ephemeral_storage)
-        basics = [
-            Demand(name, amount, bit)
-            for (name, bit), amount in zip(_BASIC_BITS.items(), amounts, strict=True)
-            if amount
+        amounts = [
+            resources.milli_cpu or None,
+            resources.memory or None,
+            resources.ephemeral_storage or None,
         ]
         others: list[Demand] = []
         if resources.scalar:
@@ -85,11 +96,7 @@ class FitRequest:
                     device_classes is not None and device_classes.class_of(name) is not None
                 )
                 others.append(Demand(name, amount, min(bit, _LAST_BIT), by_devices))
-        return cls(
-            (*basics, *others),
-            np.array([[amount or INT64_MIN] for amount in amounts], np.int64),
-            tuple(others),
-        )
+        return cls(amounts, tuple(others))
 
 
 def shortages(request: FitRequest, nodes: Nodes) -> IntArray | None:
@@ -98,8 +105,13 @@ def shortages(request: FitRequest, nodes: Nodes) -> IntArray | None:
     is_full = nodes.pod_count >= nodes.allowed_pods
     if np.count_nonzero(is_full):
         codes = is_full * np.int64(TOO_MANY_PODS)
-    if len(request.demands) > len(request.scalars):
-        codes = _add_basic_shortages(codes, request.basic, nodes)
+    if request.amounts != _NO_AMOUNTS:
+        offered, requested = nodes.basic_allocatable, nodes.basic_requested
+        # An overcommitted node has enough for no request (None).
+        for place, (bit, amount) in enumerate(zip(_BITS, request.amounts, strict=True)):
+            if amount is not None:
+                is_short = offered[place] - requested[place] < amount
+                codes = _add_lacking(codes, is_short, offered[place], amount, bit)
     lacking = 0
     for demand in request.scalars:
         column = nodes.resource_column(demand.name)
@@ -110,24 +122,6 @@ def shortages(request: FitRequest, nodes: Nodes) -> IntArray | None:
             lacking |= 1 << demand.bit | UNRESOLVABLE
     if lacking:
         codes = np.full(len(nodes), lacking, np.int64) if codes is None else codes | lacking
-    return codes
-
-
-def shortages_of_many(basic: IntArray, nodes: Nodes) -> IntArray | None:
-    """int64[pod, node]: the same for several pods that request nothing but basic resources.
-
-    basic   int64[3, pod, 1], as in `FitRequest`
-    """
-    is_full = nodes.pod_count >= nodes.allowed_pods
-    allocatable = nodes.basic_allocatable
-    is_short = (allocatable - nodes.basic_requested)[:, np.newaxis] < basic
-    if not np.count_nonzero(is_full) and not np.count_nonzero(is_short):
-        return None
-    is_beyond = allocatable[:, np.newaxis] < basic
-    lacking = np.where(is_beyond, _BEYOND_CODES[:, :, np.newaxis], _BASIC_CODES[:, :, np.newaxis])
-    lacking *= is_short
-    codes: IntArray = np.bitwise_or.reduce(lacking, axis=0)
-    codes |= is_full * np.int64(TOO_MANY_PODS)
     return codes
 
 
@@ -157,23 +151,18 @@ def _is_ignored(name: str, resources: Collection[str], groups: Collection[str]) 
     return is_extended(name) and (name in resources or name.partition("/")[0] in groups)
 
 
-def _add_basic_shortages(codes: IntArray | None, basic: IntArray, nodes: Nodes) -> IntArray | None:
-    allocatable = nodes.basic_allocatable
-    is_short = allocatable - nodes.basic_requested < basic
+def _add_lacking(
+    codes: IntArray | None, is_short: BoolArray, allocatable: IntArray, amount: int, bit: int
+) -> IntArray | None:
+    """Enter where a resource is short, and where the node's allocatable is: there evicting pods
+    would not help."""
     if not np.count_nonzero(is_short):
         return codes
-    positions = np.flatnonzero(np.logical_or.reduce(is_short))
-    # More than the node's allocatable: evicting pods would not help.
-    is_beyond = allocatable.take(positions, axis=1) < basic
-    lacking = np.where(is_beyond, _BEYOND_CODES, _BASIC_CODES)
-    lacking *= is_short.take(positions, axis=1)
-    found = np.bitwise_or.reduce(lacking, axis=0)
-    if codes is None:
-        codes = np.zeros(len(nodes), np.int64)
-        codes[positions] = found
-    else:
-        codes[positions] |= found
-    return codes
+    lacking = is_short * np.int64(1 << bit)
+    is_beyond = (allocatable < amount) & is_short
+    if np.count_nonzero(is_beyond):
+        lacking |= is_beyond * np.int64(UNRESOLVABLE)
+    return lacking if codes is None else codes | lacking
 
 
 def _add_shortage(
@@ -187,13 +176,7 @@ def _add_shortage(
     is_short: BoolArray = allocatable - nodes.requested(column) < demand.amount
     if demand.by_devices:
         is_short &= allocatable != 0
-    if not is_short.any():
-        return codes
-    lacking = np.where(
-        allocatable < demand.amount, np.int64(1 << demand.bit | UNRESOLVABLE), 1 << demand.bit
-    )
-    lacking *= is_short
-    return lacking if codes is None else codes | lacking
+    return _add_lacking(codes, is_short, allocatable, demand.amount, demand.bit)
 
 
 def _shortage_but_on(few: list[tuple[int, int, int]], demand: Demand, count: int) -> IntArray:

@@ -5,16 +5,19 @@ A resource the node lacks counts neither as score nor as weight.
 """
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from kubestow.arrays import IntArray
+from kubestow.arrays import IntArray, smallest
 from kubestow.config.plugin_args import ScoringStrategy
 from kubestow.errors import ConfigError
 from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.plugins._shared.curve import UtilizationCurve
 from kubestow.plugins._shared.scoring_resources import Loads
+
+# As an array: Python's numbers are converted in each operation.
+_WHOLE: Final = np.array(MAX_NODE_SCORE)
 
 StrategyKind = Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]
 
@@ -41,9 +44,11 @@ def strategy_of(args: ScoringStrategy) -> Strategy:
 
 def least_allocated(loads: Loads) -> IntArray:
     """int64[node] in 0..100: the share of each resource that would stay free, weighted."""
-    free = loads.allocatable - loads.request
-    free -= loads.used
-    return _truncated_mean(np.maximum(free, 0, out=free), loads)
+    free = loads.allocatable - loads.used
+    free -= loads.request
+    if smallest(free) < 0:
+        np.maximum(free, 0, out=free)
+    return _truncated_mean(free, loads)
 
 
 def most_allocated(loads: Loads) -> IntArray:
@@ -80,17 +85,24 @@ def _percent(part: IntArray, whole: IntArray) -> IntArray:
 
 
 def _truncated_mean(part: IntArray, loads: Loads) -> IntArray:
-    """int64[node]: the weighted mean percentage over the node's resources; 0 without any."""
+    """int64[node]: the weighted mean percentage over the node's resources; 0 without any.
+
+    `part` is overwritten.
+    """
     if np.count_nonzero(loads.allocatable) != loads.allocatable.size:
         scores = _percent(part, loads.allocatable) * loads.weight
         return scores.sum(axis=0) // _weights(loads.allocatable, loads.weight)
     # Every node has all resources, so all sums are divided by the same weight.
-    scores = part * MAX_NODE_SCORE
-    scores //= loads.allocatable
+    part *= _WHOLE
+    part //= loads.allocatable
+    scores = part
     weights: list[int] = loads.weight.ravel().tolist()
     if len(weights) == 2 and weights[0] == weights[1]:
         # As is the default: equal weights cancel out.
-        return (scores[0] + scores[1]) >> 1
+        mean = scores[0]
+        mean += scores[1]
+        mean >>= 1
+        return mean
     if max(weights, default=1) > 1:
         scores *= loads.weight
     return np.add.reduce(scores, axis=0) // max(sum(weights), 1)

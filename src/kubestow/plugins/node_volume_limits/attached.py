@@ -70,7 +70,7 @@ _NOTHING: Final = NodeVolumes(None, {}, {}, {}, {}, frozenset())
 
 class AttachedVolumes(Follower):
     def __init__(self, objects: ClusterObjects, snapshot: Snapshot) -> None:
-        super().__init__(snapshot.log, Depends.PODS)
+        super().__init__(snapshot.log, Depends.COUNTS)
         self._snapshot = snapshot
         self._objects = objects
         self._reader = VolumeReader(objects)

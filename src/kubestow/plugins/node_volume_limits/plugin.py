@@ -13,6 +13,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import CSINode, PersistentVolumeClaim, VolumeAttachment
 from kubestow.api.volume_claims import uses_claim
 from kubestow.arrays import BoolArray, IntArray, IntpArray
+from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import PluginArgs
 from kubestow.errors import PluginError
@@ -20,9 +21,10 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import StatusCodes
-from kubestow.framework.reuse import PodReads, Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse, Rule
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes, SimulatedNode
+from kubestow.plugins._shared import bases
 from kubestow.plugins.node_volume_limits.attached import AttachedVolumes, NodeVolumes
 from kubestow.plugins.node_volume_limits.pod_volumes import (
     ClaimNotFound,
@@ -73,6 +75,20 @@ class Wanted:
         return self._added
 
 
+class _LimitsRule(Rule):
+    __slots__ = ("_plugin", "_wanted")
+
+    def __init__(self, plugin: "NodeVolumeLimits", wanted: Wanted) -> None:
+        self._plugin = plugin
+        self._wanted = wanted
+
+    def passes_all(self) -> bool:
+        return self._plugin.passes_all(self._wanted)
+
+    def ignores_pods(self) -> bool:
+        return self._plugin.ignores_pods(self._wanted)
+
+
 class NodeVolumeLimits:
     name: ClassVar[str] = "NodeVolumeLimits"
     args_type: ClassVar[type[PluginArgs] | None] = None
@@ -86,9 +102,8 @@ class NodeVolumeLimits:
         self.reuse = Reuse(
             filter=Reads.PODS,
             pod=PodReads.SPEC,
-            unless=PodInfo.mounts_storage,
-            ignores_pods=self._ignores_pods,
-            passes=self._passes_everywhere,
+            basis=bases.volumes,
+            rule=self._rule,
         )
         self._needs_drivers = handle.feature_gates.enabled("VolumeLimitScaling")
 
@@ -108,12 +123,16 @@ class NodeVolumeLimits:
             return None
         return self._codes(wanted, nodes)
 
-    def _ignores_pods(self, state: CycleState, pod: PodInfo) -> bool:
-        """Whether the filter reads no pods: no node has a limit, or the pod has no volumes."""
-        return not self._room(self._snapshot).has_limits or not self._wanted(state, pod).added
+    def _rule(self, state: CycleState, pod: PodInfo) -> Rule:
+        return _LimitsRule(self, self._wanted(state, pod))
 
-    def _passes_everywhere(self, state: CycleState, pod: PodInfo) -> bool:
-        return self._fits_everywhere(self._wanted(state, pod), self._snapshot)
+    def ignores_pods(self, wanted: Wanted) -> bool:
+        """Whether the filter reads no pods: no node has a limit, or the pod has no volumes."""
+        return not self._room(self._snapshot).has_limits or not wanted.added
+
+    def passes_all(self, wanted: Wanted) -> bool:
+        """Whether the pod is known to fit on every node of the snapshot."""
+        return self._fits_everywhere(wanted, self._snapshot)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         wanted: Wanted = state.read(self.name)
@@ -232,6 +251,14 @@ class NodeVolumeLimits:
         attached = self._attached(node.snapshot)
         attached.refresh(np.array([node.row], np.intp))
         return _limit_verdict(volumes, attached.read_node(node.info))
+
+    def volumes_on(self, pod: Pod, info: NodeInfo) -> tuple[CsiVolumes, NodeVolumes]:
+        """The pod's volumes as they would count on a node, and what is attached there; for
+        explanations. No volumes if they cannot be read."""
+        has_csi_node = self._csi_nodes.get(info.name) is not None
+        volumes = self._read(pod, has_csi_node)
+        attached = self._attached(self._snapshot)
+        return {} if isinstance(volumes, Status) else volumes, attached.read_node(info)
 
     def _required_drivers(self, volumes: CsiVolumes | Status) -> list[str]:
         """Drivers that a node must have for a pod with these volumes."""

@@ -30,7 +30,7 @@ DriverCounts = Mapping[str, int]
 
 class AttachmentRoom(Follower):
     def __init__(self, objects: ClusterObjects, snapshot: Snapshot) -> None:
-        super().__init__(snapshot.log, Depends.PODS)
+        super().__init__(snapshot.log, Depends.COUNTS)
         self._snapshot = snapshot
         self._limits: dict[str, DriverCounts] = {}
         self._attachments: dict[str, int] = {}

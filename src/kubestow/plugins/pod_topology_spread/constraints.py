@@ -24,8 +24,11 @@ from kubestow.api.topology import HOSTNAME_LABEL, ZONE_LABEL
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.errors import PluginError
+from kubestow.framework.reuse import Concern
+from kubestow.index.taint_match import TOLERATIONS_KEPT_MAX
 from kubestow.index.topology.domains import Eligibility
 from kubestow.index.topology.measures import NO_PODS, InAll, PodSet
+from kubestow.plugins._shared import bases
 from kubestow.plugins.pod_topology_spread.default_selectors import DefaultSelectors
 
 WhenUnsatisfiable = Literal["DoNotSchedule", "ScheduleAnyway"]
@@ -38,14 +41,22 @@ SYSTEM_DEFAULTS: Final = (
 )
 
 # Measures of this many selectors are kept.
-MEASURES_MAX: Final = 8192
+MEASURES_MAX: Final = 2_048
 
 # Nothing is kept for longer constraints or specs: any pod may have some.
 _LONG_TEXT: Final = 16 << 10
 _ENCODER: Final = msgspec.json.Encoder()
 
 _HONOR: Final = "Honor"
+_CONCERNS: Final = tuple(Concern)
+_NOTHING: Final = Concern.NOTHING
 _ADJECTIVES: Final = {HARD: "hard", SOFT: "soft"}
+
+
+class Pausing(Protocol):
+    """The timer of an attempt, which rests between constraints on more keys than are kept."""
+
+    def pause(self) -> None: ...
 
 
 class Constraint(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,46 +131,39 @@ class Constraints:
         self._merges_label_keys = merges_label_keys
         self._selectors: SelectorsOfPods = DefaultSelectors(objects)
 
-    def are_any_for(self, pod: PodInfo) -> bool:
-        """Whether the pod has constraints of whatever action, its own or by default."""
-        if pod.pod.spec.topology_spread_constraints:
-            return True
-        return bool(self._defaults) and not self._selectors.of(pod.pod).is_empty
-
-    def are_any_hard(self, pod: PodInfo) -> bool:
-        """Whether a pod that has constraints may have hard ones."""
-        return self._may_have(pod, HARD)
-
-    def are_any_soft(self, pod: PodInfo) -> bool:
-        """Whether a pod that has constraints may have soft ones."""
-        return self._may_have(pod, SOFT)
-
-    def _may_have(self, pod: PodInfo, action: WhenUnsatisfiable) -> bool:
-        given = pod.pod.spec.topology_spread_constraints or self._defaults_of[action]
-        for constraint in given:  # noqa: SIM110  A generator costs more than the comparison.
-            if constraint.when_unsatisfiable == action:
-                return True
-        return False
+    def concern(self, pod: PodInfo) -> Concern:
+        """Whether the pod has hard constraints, and whether soft ones, its own or by default."""
+        given = pod.pod.spec.topology_spread_constraints
+        if not given:
+            given = self._defaults
+            if not given or self._selectors.of(pod.pod).is_empty:
+                return _NOTHING
+        actions = {constraint.when_unsatisfiable for constraint in given}
+        return _CONCERNS[(HARD in actions) + 2 * (SOFT in actions)]
 
     def kind_of(self, pod: PodInfo) -> Hashable | None:
         """Equal for pods with the same constraints on the same nodes, their own or by default.
 
         None if it is too long to be kept.
         """
-        # The frame has what decides about nodes: node selector, node affinity, tolerations.
-        own, frame = pod.pod.spec.topology_spread_constraints, pod.shape.frame
-        if frame.size_bytes > _LONG_TEXT:
+        spec = pod.pod.spec
+        own, affinity, tolerations = (
+            spec.topology_spread_constraints,
+            bases.node_affinity(pod),
+            spec.tolerations,
+        )
+        if len(affinity or "") > _LONG_TEXT or len(tolerations) > TOLERATIONS_KEPT_MAX:
             return None
         if not own:
             selector = self._selectors.of(pod.pod) if self._defaults else EVERYTHING
-            return pod.namespace, frame, selector
+            return pod.namespace, affinity, tolerations, selector
         # Equal pods are decoded one by one: their texts are compared faster than their parts.
         text = _ENCODER.encode(own)
         if len(text) > _LONG_TEXT:
             return None
         keys = [key for given in own for key in given.match_label_keys]
         values = tuple([pod.pod.metadata.labels.get(key) for key in keys]) if keys else ()
-        return pod.namespace, frame, text, values
+        return pod.namespace, affinity, tolerations, text, values
 
     def of(self, pod: Pod, action: WhenUnsatisfiable) -> list[Constraint]:
         """The pod's constraints with that action, in order; raises PluginError if one is illegal.

@@ -7,16 +7,17 @@ import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import NarrowArray, Rows
-from kubestow.framework.reuse import RowCodes
+from kubestow.framework.reuse import RowCodes, Rule
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
-from kubestow.index.topology.counts import TopologyCounts
+from kubestow.index.topology.counts import KEYS_MAX, TopologyCounts
 from kubestow.index.topology.domains import ABSENT, DomainSums
 from kubestow.index.topology.reading import live_pods
 from kubestow.index.topology.what_if import DomainCounts
 from kubestow.plugins.pod_topology_spread.constraints import (
     Constraint,
     Eligibilities,
+    Pausing,
     topology_keys,
 )
 
@@ -105,7 +106,7 @@ class HardConstraint:
         return self.counts.lowest()
 
 
-class FilterState:
+class FilterState(Rule):
     """The hard constraints of an attempt, in order."""
 
     __slots__ = ("_is_shared", "_layout_token", "constraints", "namespace")
@@ -195,10 +196,13 @@ class HardConstraints:
     def __len__(self) -> int:
         return len(self._read)
 
-    def state(self, pod: PodInfo, counts: TopologyCounts) -> FilterState:
+    def state(self, pod: PodInfo, counts: TopologyCounts, timer: Pausing) -> FilterState:
         labels = pod.pod.metadata.labels
+        are_many = len(self._read) > KEYS_MAX
         found: list[tuple[DomainSums, bool]] = []
         for constraint, reading in self._read:
+            if are_many:
+                timer.pause()
             reading.refresh(counts)
             found.append((reading.sums, constraint.selector.matches(labels)))
             if not reading.has_key:

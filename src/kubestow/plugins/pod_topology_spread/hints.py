@@ -70,14 +70,16 @@ def _hint_for_update(pod: Pod, old: Pod, new: Pod, constraints: Sequence[Constra
     # Other nodes may count now, and with them other domains.
     if tolerates_others and any(constraint.honors_taints for constraint in constraints):
         return Hint.QUEUE
+    return Hint.QUEUE if is_recounted(old, new, constraints) else Hint.SKIP
+
+
+def is_recounted(old: Pod, new: Pod, constraints: Sequence[Constraint]) -> bool:
+    """Whether a constraint counts the pod with one of the two sets of labels only."""
     before, after = old.metadata.labels, new.metadata.labels
-    if before == after:
-        return Hint.SKIP
-    is_recounted = any(
+    return before != after and any(
         constraint.selector.matches(before) != constraint.selector.matches(after)
         for constraint in constraints
     )
-    return Hint.QUEUE if is_recounted else Hint.SKIP
 
 
 def _has_all_keys(node: Node, constraints: Sequence[Constraint]) -> bool:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from kubestow.arrays import BoolArray, FloatArray, IntArray
+from kubestow.arrays import BoolArray, FloatArray, IntArray, largest
 from kubestow.framework.plugin import MAX_NODE_SCORE
 
 IntOrArray = TypeVar("IntOrArray", int, IntArray)
@@ -36,11 +36,11 @@ NEAREST: Final = Rounding(_nearest, _all_nearest)
 def normalised(raw: IntArray, ignored: BoolArray | None) -> IntArray:
     """Invert the scores of all feasible nodes: 100 for the most even, 0 for ignored ones."""
     scored = raw if ignored is None else raw[~ignored]
-    highest = int(np.maximum.reduce(scored, initial=0))
+    highest = largest(scored)
     if highest == 0:
         scores = np.full_like(raw, MAX_NODE_SCORE)
     else:
-        lowest = int(np.minimum.reduce(scored))
+        lowest = scored.item(scored.argmin())
         # Many nodes have few distinct raw scores: then each is computed once and looked up.
         is_table = highest < len(raw)
         scores = inverted(np.arange(highest + 1) if is_table else raw, lowest, highest)

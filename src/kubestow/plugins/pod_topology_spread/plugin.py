@@ -11,7 +11,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
-from kubestow.framework.reuse import PodReads, Reads, Reuse, RowCodes
+from kubestow.framework.reuse import PodReads, Reads, Reuse, Rule
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
@@ -35,26 +35,25 @@ class PodTopologySpread:
     # An older version has other constraints, and rounds otherwise.
     constraints_type: ClassVar[type[Constraints]] = Constraints
     rounding: ClassVar[Rounding] = NEAREST
+    # A later version has other hints.
+    hints_type: ClassVar[type[Hints]] = Hints
 
     def __init__(self, args: PodTopologySpreadArgs, handle: Handle) -> None:
         gates = handle.feature_gates
         self._comparison_operators = gates.enabled("TaintTolerationComparisonOperators")
-        self._constraints = self.constraints_type(
+        self.constraints = self.constraints_type(
             args,
             handle.objects,
             merges_label_keys=gates.enabled("MatchLabelKeysInPodTopologySpread"),
         )
-        self._hints = Hints(self._constraints)
+        self._hints = self.hints_type(self.constraints)
         self._kinds: dict[Hashable, _Kind] = {}
         self.reuse = Reuse(
             filter=Reads.PODS,
             score=Reads.PODS,
-            pod=PodReads.SPEC,
-            concerns=self._constraints.are_any_for,
-            concerns_filter=self._constraints.are_any_hard,
-            concerns_score=self._constraints.are_any_soft,
-            passes=_passes,
-            row_codes=_row_codes,
+            pod=PodReads.CLUSTER,
+            basis=self.constraints.concern,
+            rule=_rule,
             final_scores=self._final_scores,
         )
 
@@ -78,7 +77,7 @@ class PodTopologySpread:
         hard = self._hard(pod, self._kind(state, pod))
         if not hard:
             return Status.skip()
-        state.write(_PRE_FILTER, hard.state(pod, TopologyCounts.at(nodes.snapshot)))
+        state.write(_PRE_FILTER, hard.state(pod, TopologyCounts.at(nodes.snapshot), state.timer))
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, row: int) -> None:
@@ -101,7 +100,7 @@ class PodTopologySpread:
         soft = self._soft(pod, self._kind(state, pod))
         if not soft:
             return Status.skip()
-        state.write(_PRE_SCORE, soft.state(nodes, TopologyCounts.at(nodes.snapshot)))
+        state.write(_PRE_SCORE, soft.state(nodes, TopologyCounts.at(nodes.snapshot), state.timer))
         return None
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
@@ -110,11 +109,12 @@ class PodTopologySpread:
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return normalised(scores, _score_state(state).ignored)
 
-    def _final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+    def _final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int | None:
         soft = self._soft(pod, self._kind(state, pod))
         if not soft:
             return None
-        return soft.final_scores(nodes, TopologyCounts.at(nodes.snapshot), self.rounding)
+        counts = TopologyCounts.at(nodes.snapshot)
+        return soft.final_scores(nodes, counts, self.rounding, state.timer)
 
     # --- what pods share ---
 
@@ -122,7 +122,7 @@ class PodTopologySpread:
         """What is kept for the pod's constraints, looked up once in an attempt."""
         kind = state.get(_KIND)
         if kind is None:
-            key = self._constraints.kind_of(pod)
+            key = self.constraints.kind_of(pod)
             kind = _Kind() if key is None else self._kinds.get(key)
             if kind is None:
                 if len(self._kinds) >= KINDS_MAX:
@@ -134,7 +134,7 @@ class PodTopologySpread:
     def _hard(self, pod: PodInfo, kind: "_Kind") -> HardConstraints:
         if kind.hard is None:
             try:
-                constraints = self._constraints.of(pod.pod, HARD)
+                constraints = self.constraints.of(pod.pod, HARD)
             except PluginError as error:
                 raise PluginError(f"get constraints from pod: {error}") from error
             kind.hard = HardConstraints(
@@ -145,7 +145,7 @@ class PodTopologySpread:
     def _soft(self, pod: PodInfo, kind: "_Kind") -> SoftConstraints:
         if kind.soft is None:
             try:
-                constraints = self._constraints.of(pod.pod, SOFT)
+                constraints = self.constraints.of(pod.pod, SOFT)
             except PluginError as error:
                 raise PluginError(f"calculating preScoreState: {error}") from error
             has_own = bool(pod.pod.spec.topology_spread_constraints)
@@ -153,7 +153,7 @@ class PodTopologySpread:
                 pod,
                 constraints,
                 # Only the built-in defaults accept nodes that lack a key.
-                requires_all_keys=has_own or not self._constraints.is_system_defaulted,
+                requires_all_keys=has_own or not self.constraints.is_system_defaulted,
                 comparison_operators=self._comparison_operators,
             )
         return kind.soft
@@ -169,12 +169,8 @@ class _Kind:
         self.soft: SoftConstraints | None = None
 
 
-def _passes(state: CycleState, pod: PodInfo) -> bool:
-    return _filter_state(state).passes_all()
-
-
-def _row_codes(state: CycleState, pod: PodInfo) -> RowCodes | None:
-    return _filter_state(state).row_codes()
+def _rule(state: CycleState, pod: PodInfo) -> Rule:
+    return _filter_state(state)
 
 
 def _filter_state(state: CycleState) -> FilterState:

@@ -11,13 +11,20 @@ from kubestow.api.topology import HOSTNAME_LABEL
 from kubestow.arrays import BoolArray, FloatArray, IntArray, Rows
 from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.index.nodes import Nodes
-from kubestow.index.topology.cells import CELLS_MAX, CellIndex, Cells
-from kubestow.index.topology.counts import TopologyCounts
-from kubestow.index.topology.domains import ABSENT, EMPTY, EVERY_NODE, DomainColumn
-from kubestow.index.topology.reading import Reading, live_pods
+from kubestow.index.topology.cells import CELLS_MAX, CellIndex
+from kubestow.index.topology.counts import KEYS_MAX, TopologyCounts
+from kubestow.index.topology.domains import (
+    ABSENT,
+    EMPTY,
+    DomainColumn,
+    DomainIds,
+    RowCounts,
+)
+from kubestow.index.topology.reading import Reading, live_pods, live_pods_by_row
 from kubestow.plugins.pod_topology_spread.constraints import (
     Constraint,
     Eligibilities,
+    Pausing,
     topology_keys,
 )
 from kubestow.plugins.pod_topology_spread.normalising import Rounding, inverted, normalised
@@ -27,6 +34,7 @@ _DOMAINS_FEW: Final = 64
 
 
 _Read = tuple[Constraint, Reading]
+_NO_DOMAINS: Final[IntArray] = np.zeros(1, np.int64)
 
 
 class SoftConstraint(NamedTuple):
@@ -95,66 +103,131 @@ class SoftConstraints:
         for constraint in constraints:
             key, measure = constraint.topology_key, constraint.measure(pod.namespace)
             # Every host is a domain, counted whether it is eligible or not.
-            eligibility = EVERY_NODE if key == HOSTNAME_LABEL else eligibilities.of(constraint)
-            self._read.append((constraint, live_pods(key, measure, eligibility)))
+            reading = (
+                live_pods_by_row(key, measure)
+                if key == HOSTNAME_LABEL
+                else live_pods(key, measure, eligibilities.of(constraint))
+            )
+            self._read.append((constraint, reading))
         self._pair = _host_and_other(self._read)
 
     def __len__(self) -> int:
         return len(self._read)
 
-    def state(self, nodes: Nodes, counts: TopologyCounts) -> ScoreState:
+    def state(self, nodes: Nodes, counts: TopologyCounts, timer: Pausing) -> ScoreState:
         """`nodes` are the feasible ones: sizes come from them, counts from all nodes."""
+        are_many = len(self._read) > KEYS_MAX
         for _, reading in self._read:
+            if are_many:
+                timer.pause()
             reading.refresh(counts)
         # Keys that no node has share their column.
-        keys = tuple(dict.fromkeys(map(counts.column, self._needed)))
+        columns: dict[DomainColumn, None] = {}
+        for key in self._needed:
+            if are_many:
+                timer.pause()
+            columns[counts.column(key)] = None
+        keys = tuple(columns)
         ignored = _lacking(keys, nodes.rows)
         # On a key that no node has, a constraint costs nothing anywhere.
-        prepared = tuple(
-            [
-                _soft(constraint, reading, nodes, ignored)
-                for constraint, reading in self._read
-                if reading.has_key
-            ]
-        )
-        return ScoreState(prepared, keys, nodes.rows, ignored)
+        prepared: list[SoftConstraint] = []
+        for constraint, reading in self._read:
+            if reading.has_key:
+                if are_many:
+                    timer.pause()
+                prepared.append(_soft(constraint, reading, nodes, ignored))
+        return ScoreState(tuple(prepared), keys, nodes.rows, ignored)
 
-    def final_scores(self, nodes: Nodes, counts: TopologyCounts, rounding: Rounding) -> IntArray:
-        """int64[node]: the normalised scores of all feasible nodes, which these are."""
-        cells = self._fresh_cells(nodes, counts)
-        if self._pair is None or cells is None:
-            return final_scores(self.state(nodes, counts), nodes, rounding)
-        (host, _), (other, reading) = self._pair
+    def final_scores(
+        self, nodes: Nodes, counts: TopologyCounts, rounding: Rounding, timer: Pausing
+    ) -> IntArray | int:
+        """int64[node]: the normalised scores of all feasible nodes, which these are; one number if
+        they are equal."""
+        cells = self._cells(nodes, counts)
+        if cells is None or self._pair is None:
+            return final_scores(self.state(nodes, counts, timer), nodes, rounding)
+        if cells is _ALIKE:
+            return MAX_NODE_SCORE
+        (host, _), other = self._pair
         return cell_scores(
             cells,
-            nodes,
             host_allowance=host.max_skew - 1,
-            allowance=other.max_skew - 1,
-            domain_counts=reading.sums.amounts.array(),
+            allowance=0 if other is None else other[0].max_skew - 1,
+            domain_counts=_NO_DOMAINS if other is None else other[1].sums.amounts.array(),
             rounding=rounding,
         )
 
-    def _fresh_cells(self, nodes: Nodes, counts: TopologyCounts) -> Cells | None:
-        """None if nodes have to be scored one by one."""
+    def _cells(self, nodes: Nodes, counts: TopologyCounts) -> "_SomeCells | None":
+        """The cells of these nodes; None if nodes have to be scored one by one."""
         if self._pair is None:
             return None
-        (_, host), (_, other) = self._pair
+        (_, host), other = self._pair
         host.refresh(counts)
-        other.refresh(counts)
-        if host.tally is None or other.tally is None or host.column.populations.item(ABSENT):
+        tally, column = host.tally, None
+        if tally is None or host.column.populations.item(ABSENT):
             return None
-        if self._needed and other.column.populations.item(ABSENT):
-            return None
-        index = nodes.snapshot.derived(CellIndex)
-        cells = index.of(host.tally, other.column, counts.layout_token)
-        return cells if cells.are_few else None
+        is_counted, lacks_label = tally.rows.may_be_any(), False
+        if other is not None:
+            other[1].refresh(counts)
+            column, tally_of_other = other[1].column, other[1].tally
+            lacks_label = bool(column.populations.item(ABSENT))
+            if tally_of_other is None or (self._needed and lacks_label):
+                return None
+            is_counted = is_counted or tally_of_other.rows.may_be_any()
+        if not is_counted and not lacks_label:
+            return _ALIKE  # As for the first pod of an application: no such pod runs.
+        return _cells_of(nodes, tally, column, counts)
 
 
-def _host_and_other(read: Sequence[_Read]) -> tuple[_Read, _Read] | None:
-    """The constraint on hosts and the one on another key, if there are no others."""
+def _cells_of(
+    nodes: Nodes, tally: RowCounts, column: DomainColumn | None, counts: TopologyCounts
+) -> "_SomeCells | None":
+    """None if there are too many."""
+    rows, few = nodes.rows, tally.rows.few()
+    if few is None and column is not None:
+        cells = nodes.snapshot.derived(CellIndex).of(tally, column, counts.layout_token)
+        if not cells.are_few:
+            return None
+        ids = cells.ids[rows]
+        populations = cells.populations if len(ids) == len(cells.ids) else np.bincount(ids)
+        return _SomeCells(ids, cells.width, populations)
+    # Few nodes have such pods: that is found faster than kept.
+    width = 1 if column is None else len(column.populations)
+    if (tally.rows.highest() + 1) * width > CELLS_MAX:
+        return None
+    if column is None:
+        ids = tally.rows.array()[rows]
+    else:
+        ids = column.ids[rows]
+        if few:
+            ids = ids + tally.rows.array()[rows] * width
+    return _SomeCells(ids, width, np.bincount(ids))
+
+
+class _SomeCells(NamedTuple):
+    """The cells of some nodes (`index.topology.cells`).
+
+    ids           intp[node], the number of matching pods times `width` plus that of the domain
+    populations   int64[cell], how many of these nodes are in each; it may end with the last one
+    """
+
+    ids: DomainIds
+    width: int
+    populations: IntArray
+
+
+# The cells of nodes that all have the same score.
+_ALIKE: Final = _SomeCells(np.zeros(0, np.intp), 1, np.zeros(0, np.int64))
+
+
+def _host_and_other(read: Sequence[_Read]) -> tuple[_Read, _Read | None] | None:
+    """The constraint on hosts, and the one on another key if there is one; None if there are
+    others."""
     host = [each for each in read if each[0].topology_key == HOSTNAME_LABEL]
     other = [each for each in read if each[0].topology_key != HOSTNAME_LABEL]
-    return (host[0], other[0]) if len(host) == len(other) == 1 else None
+    if len(host) != 1 or len(other) > 1:
+        return None
+    return host[0], other[0] if other else None
 
 
 def _soft(
@@ -261,8 +334,7 @@ def _lacking(keys: Sequence[DomainColumn], rows: Rows) -> BoolArray | None:
 
 
 def cell_scores(
-    cells: Cells,
-    nodes: Nodes,
+    cells: _SomeCells,
     *,
     host_allowance: int,
     allowance: int,
@@ -271,16 +343,14 @@ def cell_scores(
 ) -> IntArray:
     """int64[node]: the normalised scores of all feasible nodes; there must be one.
 
-    Of two constraints, one on hosts and one on larger domains (spec 06 §6.3.8). All nodes of a zone
+    Of a constraint on hosts and perhaps one on larger domains (spec 06 §6.3.8). All nodes of a zone
     with equally many matching pods have one score, and there are few such cells
     (`index.topology.cells`): a score is computed for each cell and looked up for each node.
 
     Either constraint allows for some skew; `domain_counts` are those of the one that is not on
     hosts.
     """
-    ids, width = cells.ids[nodes.rows], cells.width
-    is_all = len(ids) == len(cells.ids)
-    populations = cells.populations if is_all else np.bincount(ids, minlength=CELLS_MAX)
+    ids, width, populations = cells
     present: list[int] = populations.nonzero()[0].tolist()
     domains = {cell % width for cell in present}
     if ABSENT in domains:

@@ -97,16 +97,10 @@ class DelayedClaims:
             for claim, chosen in zip(self._matcher.claims, bindings, strict=True)
             if chosen is None
         ]
-        capacity_for = self._provisioning.capacity_for
         return VolumePlan(
             tuple([chosen for chosen in bindings if chosen is not None]),
             # Those with a selected node come first.
-            tuple(
-                [
-                    Provision(claim, capacity_for(claim, node))
-                    for claim in (*self._selected, *unmatched)
-                ]
-            ),
+            self._provisioning.provisions((*self._selected, *unmatched), node),
         )
 
     def _codes_where_selected(self, nodes: Nodes, timer: Timer, error_code: int) -> IntArray:

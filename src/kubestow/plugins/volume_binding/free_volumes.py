@@ -97,7 +97,7 @@ class PatternTable:
             unknown: list[int] = np.unique(numbers[indexes == _UNKNOWN]).tolist()
             for number in unknown:
                 may_interrupt()
-                self._indexes[number] = self._number_of(compute(patterns.patterns[number]))
+                self._indexes[number] = self._number_of(compute(patterns.pattern(number)))
             indexes = self._indexes[numbers]
         return indexes
 
@@ -114,7 +114,7 @@ class PatternTable:
                 yield position, is_matched
 
     def _catch_up(self, patterns: SelectorPatterns) -> None:
-        added = len(patterns.patterns) - len(self._indexes)
+        added = patterns.pattern_count - len(self._indexes)
         if added:
             self._indexes = np.concatenate((self._indexes, np.full(added, _UNKNOWN, np.int64)))
         for position in self.stale_positions:

@@ -145,7 +145,7 @@ class _ClassClaims:
         """The positions of claims, and their volumes on the only node of this view."""
         for _, positions in self._parts(nodes):
             number = int(self._volumes.patterns.numbers(nodes)[0])
-            matches = self._matcher(positions).match(self._volumes.patterns.patterns[number])
+            matches = self._matcher(positions).match(self._volumes.patterns.pattern(number))
             for position, volume in matches:
                 yield positions[position], volume
 

@@ -17,9 +17,10 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFlight
-from kubestow.framework.reuse import PodReads, Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse, Rule
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
+from kubestow.plugins._shared import bases
 from kubestow.plugins._shared.curve import UtilizationCurve
 from kubestow.plugins.volume_binding.affinity import MigratedNodes
 from kubestow.plugins.volume_binding.assume_cache import AssumeCache
@@ -47,7 +48,7 @@ class PodClaims(NamedTuple):
     immediate: list[PersistentVolumeClaim]
 
 
-class _Attempt:
+class _Attempt(Rule):
     """What is kept from PreFilter on; all simulations of the attempt share it (spec 07 §8).
 
     `bound_version` is the version of the claims at which all claims of the pod were bound; -1 if
@@ -62,21 +63,24 @@ class _Attempt:
         self.all_bound = False
         self.reservations: dict[str, Reservation] = {}
 
+    def passes_all(self) -> bool:
+        return self.search is None or self.search.passes_everywhere()
+
 
 class VolumeBinding:
     name: ClassVar[str] = "VolumeBinding"
     args_type: ClassVar[type[PluginArgs] | None] = VolumeBindingArgs
+    per_node: ClassVar[bool] = True
 
     def __init__(self, args: VolumeBindingArgs | None, handle: Handle) -> None:
         # Which volumes a node reaches does not depend on the pods on it. With local disks the work
-        # is done node by node.
+        # is done node by node. Pods whose answers are reused mount no storage, and score nothing.
         self.reuse = Reuse(
             filter=Reads.NODE,
-            score=Reads.PODS,
+            score=Reads.NODE,
             pod=PodReads.SPEC,
-            unless=PodInfo.mounts_storage,
-            passes=self._passes_everywhere,
-            per_node=True,
+            basis=bases.volumes,
+            rule=self._rule,
         )
         args = args or VolumeBindingArgs()
         if args.bind_timeout_seconds < 0:
@@ -130,9 +134,8 @@ class VolumeBinding:
         state.write(self.name, _Attempt(search, bound_version))
         return None
 
-    def _passes_everywhere(self, state: CycleState, pod: PodInfo) -> bool:
-        search = self._attempt(state).search
-        return search is None or search.passes_everywhere()
+    def _rule(self, state: CycleState, pod: PodInfo) -> Rule:
+        return self._attempt(state)
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         search = self._attempt(state).search
@@ -155,10 +158,12 @@ class VolumeBinding:
         search = self._attempt(state).search
         if search is None or self._curve is None:
             return 0
-        plans = [search.plan_for(name) for name in nodes.names]
-        return np.array(
-            [0 if found is None else score_of(found, self._curve) for found in plans], np.int64
-        )
+        scores: list[int] = []
+        for name in nodes.names:
+            state.timer.pause()
+            plan = search.plan_for(name)
+            scores.append(0 if plan is None else score_of(plan, self._curve))
+        return np.array(scores, np.int64)
 
     # --- binding ---
 

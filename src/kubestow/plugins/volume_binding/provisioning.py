@@ -1,5 +1,6 @@
 """Whether volumes can be provisioned for claims without a match (spec 07 §2.6)."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -19,7 +20,7 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.errors import PluginError
 from kubestow.index.node_match import labels_match
 from kubestow.index.nodes import Nodes
-from kubestow.plugins.volume_binding.capacity import StorageCapacities
+from kubestow.plugins.volume_binding.capacity import NodeCapacities, StorageCapacities
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
@@ -67,13 +68,25 @@ class Provisioning:
         largest = self._capacities.of_class(storage_class.metadata.name).largest(nodes)
         return np.where((codes == 0) & (largest < size), self._no_space, codes)
 
-    def capacity_for(self, claim: PersistentVolumeClaim, node: Node) -> CSIStorageCapacity | None:
-        """The object that has enough capacity for the claim on a node that passed."""
-        storage_class = self.class_of(claim)
-        size = self.size_to_check(claim, storage_class)
-        if size is None:
-            return None
-        return self._capacities.of_class(storage_class.metadata.name).first_sufficient(node, size)
+    def provisions(
+        self, claims: Iterable[PersistentVolumeClaim], node: Node
+    ) -> tuple[Provision, ...]:
+        """The claims, each with the object that has enough capacity on a node that passed."""
+        by_class: dict[str, NodeCapacities] = {}
+        found: list[Provision] = []
+        for claim in claims:
+            storage_class = self.class_of(claim)
+            size = self.size_to_check(claim, storage_class)
+            if size is None:
+                found.append(Provision(claim, None))
+                continue
+            name = storage_class.metadata.name
+            capacities = by_class.get(name)
+            if capacities is None:
+                capacities = NodeCapacities(self._capacities.of_class(name), node)
+                by_class[name] = capacities
+            found.append(Provision(claim, capacities.first_sufficient(size)))
+        return tuple(found)
 
     def class_of(self, claim: PersistentVolumeClaim) -> StorageClass:
         name = claim_class(claim)

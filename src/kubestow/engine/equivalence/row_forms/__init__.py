@@ -1,9 +1,8 @@
-"""Further forms of some rules: for one node, as plain numbers, and for several pods at once.
+"""A second form of some rules: for one node, as plain numbers.
 
 After every placed pod one node has changed, and arrays of one entry cost more than the arithmetic.
-Where pods of many requests come in turn, arrays of some entries for each cost more than one for all
-(`engine.equivalence.batch`). The array form in the plugin is the rule; the forms here give the same
-answers faster, and `tests/engine/equivalence` compares them.
+The array form in the plugin is the rule; the forms here give the same answers faster, and
+`tests/engine/equivalence` compares them.
 """
 
 from typing import Final
@@ -22,12 +21,9 @@ ROW_FORMS: Final[RowForms] = {
     NodePorts: RowForm(filter=node_ports.filter_form),
     NodeResourcesBalancedAllocation: RowForm(
         score=node_resources_balanced_allocation.score_form,
-        score_many=node_resources_balanced_allocation.score_many,
     ),
     NodeResourcesFit: RowForm(
         filter=node_resources_fit.filter_form,
         score=node_resources_fit.score_form,
-        filter_many=node_resources_fit.filter_many,
-        score_many=node_resources_fit.score_many,
     ),
 }

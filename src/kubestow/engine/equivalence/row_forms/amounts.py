@@ -30,13 +30,6 @@ def amounts_reader(name: str, *, non_zero: bool = False) -> AmountsReader:
     return lambda info: (info.allocatable.scalar.get(name, 0), info.requested.scalar.get(name, 0))
 
 
-def cpu_and_memory(
-    names: tuple[str, ...], amounts: IntArray, weights: IntArray
-) -> tuple[int, ...] | None:
-    """The amounts of these two; None if other resources count."""
-    return tuple(amounts.ravel().tolist()) if names == (CPU, MEMORY) else None
-
-
 def load_readers(
     names: Iterable[str], amounts: IntArray, weights: IntArray, *, non_zero: bool
 ) -> list[LoadReader]:

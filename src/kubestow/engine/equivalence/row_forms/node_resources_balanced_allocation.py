@@ -8,12 +8,11 @@ from kubestow.api.resources import CPU, MEMORY
 from kubestow.cache.node_info import NodeInfo
 from kubestow.engine.equivalence.row_forms.amounts import (
     LoadReader,
-    cpu_and_memory,
     load_readers,
 )
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import MAX_NODE_SCORE
-from kubestow.framework.profile import ManyForm, RowFunction
+from kubestow.framework.profile import RowFunction
 from kubestow.plugins.node_resources_balanced_allocation import (
     HALF_SCORE,
     NodeResourcesBalancedAllocation,
@@ -29,13 +28,6 @@ def score_form(plugin: NodeResourcesBalancedAllocation, state: CycleState) -> Ro
     if names == (CPU, MEMORY):
         return balance_of_cpu_and_memory(*amounts.ravel().tolist())
     return balance_of_any(load_readers(names, amounts, weights, non_zero=False))
-
-
-def score_many(plugin: NodeResourcesBalancedAllocation) -> ManyForm:
-    def numbers(state: CycleState) -> tuple[int, ...] | None:
-        return cpu_and_memory(*plugin.scored_request(state))
-
-    return ManyForm(numbers, plugin.score_of_many)
 
 
 def balance_of_any(readers: Sequence[LoadReader]) -> RowFunction:

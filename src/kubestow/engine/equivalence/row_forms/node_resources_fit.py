@@ -9,12 +9,11 @@ from kubestow.cache.node_info import NodeInfo
 from kubestow.engine.equivalence.row_forms.amounts import (
     LoadReader,
     amounts_reader,
-    cpu_and_memory,
     load_readers,
 )
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import MAX_NODE_SCORE
-from kubestow.framework.profile import ManyForm, RowFunction
+from kubestow.framework.profile import RowFunction
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.plugins.node_resources_fit.shortage import (
     CPU_SHORT,
@@ -22,7 +21,6 @@ from kubestow.plugins.node_resources_fit.shortage import (
     TOO_MANY_PODS,
     UNRESOLVABLE,
     FitRequest,
-    shortages_of_many,
 )
 from kubestow.plugins.node_resources_fit.strategies import Strategy
 
@@ -47,23 +45,6 @@ def score_form(plugin: NodeResourcesFit, state: CycleState) -> RowFunction:
     return least_of_cpu_and_memory(
         amounts.ravel().tolist(), weights.ravel().tolist(), otherwise=of_any
     )
-
-
-def filter_many(plugin: NodeResourcesFit) -> ManyForm:
-    def numbers(state: CycleState) -> tuple[int, ...] | None:
-        request = plugin.fit_request(state)
-        return None if request.scalars else tuple(request.basic.ravel().tolist())
-
-    return ManyForm(numbers, shortages_of_many)
-
-
-def score_many(plugin: NodeResourcesFit) -> ManyForm:
-    def numbers(state: CycleState) -> tuple[int, ...] | None:
-        if plugin.strategy.curve is not None:
-            return None
-        return cpu_and_memory(*plugin.scored_request(state))
-
-    return ManyForm(numbers, plugin.score_of_many)
 
 
 def _shortage_test(request: FitRequest) -> RowFunction:

@@ -1,6 +1,7 @@
 """All that an author of plugins imports, in one place; `docs/guides/write-a-plugin.md` explains it.
 
-Not here: the extension points one by one (`framework.plugin`), helpers for tests (`testing`).
+Not here: what only fast plugins need (`fast`), the extension points one by one
+(`framework.plugin`), helpers for tests (`testing`).
 """
 
 from kubestow.api.node import Node
@@ -23,10 +24,7 @@ from kubestow.framework.plugin import (
     Restriction,
     StatusCodes,
 )
-from kubestow.framework.reuse import PodReads, Reads, Reuse, RowCodes
 from kubestow.framework.status import Code, Status
-from kubestow.index.follow import Follower
-from kubestow.index.held import NodesByItem
 from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
 
 __all__ = [
@@ -36,7 +34,6 @@ __all__ = [
     "CycleState",
     "Depends",
     "Diagnosis",
-    "Follower",
     "Handle",
     "Hint",
     "IntArray",
@@ -45,21 +42,16 @@ __all__ = [
     "NodeFilter",
     "NodeScore",
     "Nodes",
-    "NodesByItem",
     "PluginArgs",
     "PluginError",
     "Pod",
     "PodInfo",
-    "PodReads",
     "PostFilterResult",
     "PreFilterResult",
     "PreFlight",
-    "Reads",
     "Registrations",
     "Resource",
     "Restriction",
-    "Reuse",
-    "RowCodes",
     "SimulatedNode",
     "Snapshot",
     "Status",
