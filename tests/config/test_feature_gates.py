@@ -3,7 +3,7 @@
 import pytest
 
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates, parse_gates
-from kubestow.editions import NEWEST
+from kubestow.editions import CORE
 from kubestow.editions.edition import Stage
 from kubestow.errors import ConfigError
 
@@ -34,7 +34,7 @@ def test_defaults_of_the_specification(name: str, is_on: bool) -> None:  # 04 §
 def test_a_gate_can_be_set_without_changing_others() -> None:
     gates = FeatureGates({"GenericWorkload": True})
     assert gates.enabled("GenericWorkload")
-    flipped = {name for name in NEWEST.gates if gates.enabled(name) != DEFAULT_GATES.enabled(name)}
+    flipped = {name for name in CORE.gates if gates.enabled(name) != DEFAULT_GATES.enabled(name)}
     assert flipped == {"GenericWorkload"}
 
 
@@ -52,7 +52,7 @@ def test_an_unknown_gate_is_refused() -> None:
 
 
 def names_of(stage: Stage) -> set[str]:
-    return {name for name, gate in NEWEST.gates.items() if gate.stage is stage} - {
+    return {name for name, gate in CORE.gates.items() if gate.stage is stage} - {
         "AllAlpha",
         "AllBeta",
     }
@@ -186,8 +186,8 @@ def test_a_gate_is_left_out_and_the_others_stay() -> None:
 
 def test_all_gates_of_the_release_are_known() -> None:
     # As v1.36.4 lists them: 241 with AllAlpha and AllBeta, of which 149 can be changed.
-    assert not NEWEST.gates.keys() & NEWEST.other_gates.keys()
-    known = {**NEWEST.gates, **NEWEST.other_gates}
+    assert not CORE.gates.keys() & CORE.other_gates.keys()
+    known = {**CORE.gates, **CORE.other_gates}
     assert len(known) == 241
     in_help = [gate for gate in known.values() if gate.stage in (Stage.ALPHA, Stage.BETA)]
     assert len(in_help) == 149
@@ -202,7 +202,7 @@ def test_gates_of_other_components_are_accepted_and_change_nothing() -> None:
 
 
 def test_locked_gates_of_other_components_stay_locked() -> None:
-    locked = next(name for name, gate in NEWEST.other_gates.items() if gate.locked and gate.default)
+    locked = next(name for name, gate in CORE.other_gates.items() if gate.locked and gate.default)
     with pytest.raises(ConfigError, match=f"cannot set feature gate {locked} to false, feature is"):
         parse_gates([f"{locked}=false"])
     assert parse_gates([f"{locked}=true"]).without_effect == [locked]

@@ -78,7 +78,7 @@ logs log-text-split-stream false
 logs log-json-split-stream false
 logs log-text-info-buffer-size 0
 logs log-json-info-buffer-size 0
-older-schedulers compatibility v1.36
+older-schedulers compatibility
 older-schedulers algorithm-provider DefaultProvider
 older-schedulers policy-config-file
 older-schedulers policy-configmap

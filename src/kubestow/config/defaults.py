@@ -70,9 +70,13 @@ def default_plugins(gates: FeatureGates) -> Plugins:
     for gate, added in edition.gated_plugins.items():
         if gates.enabled(gate):
             weights |= added
-    return Plugins(
-        multi_point=PluginSet(enabled=tuple(PluginRef(*entry) for entry in weights.items()))
-    )
+    names = list(weights)
+    for name, follower in edition.plugins_before.items():
+        if name in weights:
+            names.remove(name)
+            names.insert(names.index(follower), name)
+    refs = tuple(PluginRef(name, weights[name]) for name in names)
+    return Plugins(multi_point=PluginSet(enabled=refs))
 
 
 def leave_to_extenders(

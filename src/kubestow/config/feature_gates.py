@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from kubestow.config.scalars import parse_bool
-from kubestow.editions import NEWEST
+from kubestow.editions import CORE
 from kubestow.editions.edition import Edition, Stage
-from kubestow.errors import ConfigError
+from kubestow.errors import ConfigError, MissingFeatureError
 
 _STAGE_GATES: Final = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
 
@@ -19,7 +19,7 @@ class FeatureGates:
     """Which gates of an edition are on. Immutable."""
 
     def __init__(
-        self, overrides: Mapping[str, bool] | None = None, edition: Edition = NEWEST
+        self, overrides: Mapping[str, bool] | None = None, edition: Edition = CORE
     ) -> None:
         """Raises ConfigError for unknown gates and for other values of locked ones."""
         overrides = dict(overrides or {})
@@ -35,6 +35,8 @@ class FeatureGates:
                 named = (name for name, gate in gates.items() if gate.stage == stage)
                 self._enabled |= dict.fromkeys(named, overrides[special])
         self._enabled |= {name: on for name, on in overrides.items() if name in gates}
+        self._enabled |= dict.fromkeys(edition.missing_gates, False)
+        self._merged = {name: self._enabled[gate] for name, gate in edition.merged_gates.items()}
 
     @property
     def without_effect(self) -> list[str]:
@@ -42,7 +44,13 @@ class FeatureGates:
         return [name for name in self.overrides if name in self.edition.other_gates]
 
     def enabled(self, name: str) -> bool:
-        return self._enabled[name]
+        """Whether a gate is on; of a gate that went into another one, whether that one is."""
+        value = self._enabled.get(name)
+        return self._merged[name] if value is None else value
+
+    def has(self, name: str) -> bool:
+        """Whether the edition has the gate, and it is on: for a gate of a later edition."""
+        return self._enabled.get(name, False)
 
     def values(self) -> dict[str, bool]:
         """All gates that a scheduler reads."""
@@ -63,13 +71,17 @@ class FeatureGates:
         return errors
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, FeatureGates) and self._enabled == other._enabled
+        return (
+            isinstance(other, FeatureGates)
+            and self.edition is other.edition
+            and self._enabled == other._enabled
+        )
 
     def __hash__(self) -> int:
         return hash(frozenset(self._enabled.items()))
 
 
-def parse_gates(texts: Iterable[str], edition: Edition = NEWEST) -> FeatureGates:
+def parse_gates(texts: Iterable[str], edition: Edition = CORE) -> FeatureGates:
     """The gates of `--feature-gates`; raises ConfigError."""
     return FeatureGates(_parse_values(texts), edition)
 
@@ -116,6 +128,11 @@ def _check(name: str, value: bool, edition: Edition) -> None:
         known = ", ".join(edition.gates) or "none"
         rest = "" if edition.other_gates else f"; with {edition.version} it can be {known}"
         raise ConfigError(f"unrecognized feature gate: {name}{rest}")
+    if value and name in edition.missing_gates:
+        raise MissingFeatureError(
+            f"cannot set feature gate {name} to true: kubestow does not have what it switches on "
+            f"in {edition.version}; leave it out"
+        )
     if gate.locked and value != gate.default:
         raise ConfigError(
             f"cannot set feature gate {name} to {str(value).lower()}, "

@@ -39,6 +39,8 @@ class Plugins(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     post_bind: PluginSet = PluginSet()
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
+    # As of v1.37.
+    pod_group_post_filter: PluginSet = PluginSet()
 
 
 class PluginConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

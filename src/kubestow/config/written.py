@@ -67,7 +67,8 @@ def config_document(
         "podInitialBackoffSeconds": config.pod_initial_backoff_seconds,
         "podMaxBackoffSeconds": config.pod_max_backoff_seconds,
         "profiles": [
-            _profile(leave_to_extenders(profile, config.extenders)) for profile in config.profiles
+            _profile(leave_to_extenders(profile, config.extenders), gates.edition.absent_points)
+            for profile in config.profiles
         ],
     }
     if config.extenders:
@@ -121,7 +122,7 @@ def _client_connection(config: ClientConnectionConfig) -> JsonObject:
 # --- profiles ---
 
 
-def _profile(profile: ProfileConfig) -> JsonObject:
+def _profile(profile: ProfileConfig, absent_points: frozenset[str]) -> JsonObject:
     running = set(enabled_names(profile.plugins))
     entries = sorted(
         (entry for entry in profile.plugin_config if entry.name in running and entry.args),
@@ -133,6 +134,7 @@ def _profile(profile: ProfileConfig) -> JsonObject:
     document["plugins"] = {
         field.encode_name: _plugin_set(getattr(profile.plugins, field.name))
         for field in msgspec.structs.fields(Plugins)
+        if field.name not in absent_points
     }
     document["pluginConfig"] = [_entry(entry) for entry in entries]
     return document
