@@ -12,10 +12,12 @@ import msgspec
 from msgspec import UNSET
 
 from kubestow.explain import explanation
+from kubestow.explain.evidence import facts, score_facts
 from kubestow.explain.explanation import Explanation
 
 SCHEMA_FILE: Final = Path(explanation.__file__).with_name("explanation.schema.json")
 _ID: Final = "urn:kubestow:explanation:v1"
+_MODULES: Final = (explanation, facts, score_facts)
 
 
 def schema_text() -> str:
@@ -23,7 +25,7 @@ def schema_text() -> str:
     schema = msgspec.json.schema(Explanation)
     definitions: dict[str, Any] = schema["$defs"]
     for name, definition in definitions.items():
-        struct = getattr(explanation, name)
+        struct = _struct_named(name)
         # The fields are described in the reference.
         definition["description"] = (inspect.getdoc(struct) or "").partition("\n\n")[0]
         definition["required"] = _written_always(struct)
@@ -35,6 +37,12 @@ def schema_text() -> str:
     ).decode()
 
 
+def _struct_named(name: str) -> type[msgspec.Struct]:
+    return next(getattr(module, name) for module in _MODULES if hasattr(module, name))
+
+
 def _written_always(struct: type[msgspec.Struct]) -> list[str]:
+    tag = struct.__struct_config__.tag_field
     fields = msgspec.structs.fields(struct)
-    return [field.encode_name for field in fields if field.default is not UNSET]
+    written = [field.encode_name for field in fields if field.default is not UNSET]
+    return [tag, *written] if tag else written

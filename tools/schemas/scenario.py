@@ -18,10 +18,15 @@ _ID: Final = "urn:kubestow:scenario:v1alpha1"
 
 def schema_text() -> str:
     """The content of the file."""
-    schema = msgspec.json.schema(ScenarioDocument)
+    return text_of(ScenarioDocument, _ID)
+
+
+def text_of(document: type[msgspec.Struct], name: str) -> str:
+    """The JSON Schema of files that users write."""
+    schema = msgspec.json.schema(document)
     return msgspec.json.format(
         msgspec.json.encode(
-            {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": _ID, **schema}
+            {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": name, **schema}
         ),
         indent=2,
     ).decode()

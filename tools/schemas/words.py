@@ -10,7 +10,7 @@ from typer.main import get_command
 
 from kubestow.api.decode import is_list, is_map
 from kubestow.config.flag_table import FLAGS
-from kubestow.editions import NEWEST
+from kubestow.editions import CORE
 from kubestow.service.cli import app, import_command
 from kubestow.service.command_names import COMMANDS as SUMMARIES
 from kubestow.service.completion.table import (
@@ -38,7 +38,7 @@ def table_text() -> str:
     words = KnownWords(
         commands=commands,
         options=_parameters(get_command(app))[0],
-        gates=sorted(NEWEST.gates),
+        gates=sorted(CORE.gates),
         workloads=sorted(workload.name for workload in KNOWN_WORKLOADS),
     )
     return f"{_written(words, levels=6)}\n"

@@ -29,7 +29,8 @@ from kubestow.testing.plugin_check.generated import Generator, label_texts
 
 class OnlyBlue(NodeFilter):
     name: ClassVar[str] = "P"
-    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE, per_node=True)
+    reuse: ClassVar[Reuse] = Reuse(filter=Reads.NODE)
+    per_node: ClassVar[bool] = True
 
     def filter_node(self, pod: Any, node: Any) -> Any:
         return node.metadata.labels.get("color") == "blue" or "node(s) were not blue"

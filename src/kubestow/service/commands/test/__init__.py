@@ -1,0 +1,1 @@
+"""`kubestow test`: will these manifests be placed as expected?"""

@@ -1,0 +1,1 @@
+"""Reports of placement tests for other programs: JUnit, GitHub, Markdown."""
