@@ -15,10 +15,11 @@ and of the pods on them, by which ties are broken. `place` is for those that sta
 
 from collections.abc import Coroutine, Generator, Iterable
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kubestow.api.device import ResourceClaim
-from kubestow.api.meta import ApiObject
+from kubestow.api.meta import ApiObject, OwnerReference
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, is_assigned, is_terminal
 from kubestow.api.pod_info import PodInfo
@@ -30,9 +31,9 @@ from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.resources import RESOURCE_CLAIM_TEMPLATES
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.editions.choosing import rules_of
 from kubestow.engine.deciding import drop_work
 from kubestow.engine.decision import CLEAR_NOMINATION, Decision
-from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.observer import DecisionListener
 from kubestow.engine.placing import as_misfit
 from kubestow.engine.profiles import Registry
@@ -42,7 +43,9 @@ from kubestow.framework.handle import NoEvents
 from kubestow.framework.profile import Profile
 from kubestow.framework.runner import run_reserve, run_unreserve
 from kubestow.framework.status import Status
-from kubestow.plugins.registry import REGISTRY
+
+if TYPE_CHECKING:  # clusters without measurements do not need it
+    from kubestow.usage.view import UsageView
 
 T = TypeVar("T", bound=ApiObject)
 # Type, namespace, name.
@@ -62,30 +65,42 @@ class StillCluster:
         client: ClusterClient,
         clock: Clock,
         *,
-        registry: Registry = REGISTRY,
+        registry: Registry | None = None,
         gates: FeatureGates = DEFAULT_GATES,
+        usage: "UsageView | None" = None,
     ) -> None:
-        """`client` is only given to plugins; nothing is sent with it. Raises ConfigError."""
+        """`client` is only given to plugins; nothing is sent with it. Raises ConfigError.
+
+        `usage` is what nodes and pods use as measured, which plugins read.
+        """
         # Pods that have ended; a scheduler does not list them.
         self.ended: dict[str, Pod] = {}
         # Objects without a manifest of their own: where they come from, None if from no other.
         self.origins: dict[ObjectKey, Origin | None] = {}
+        # The owners of Jobs that have one, by namespace and name of the Job.
+        self.job_owners: dict[tuple[str, str], OwnerReference] = {}
+        # When Jobs with a deadline end at the latest.
+        self.job_ends: dict[tuple[str, str], datetime] = {}
         # Called with the decision on each member of a group that is tried.
         self.listeners: list[DecisionListener] = []
         # The row at which searches begin, unless another is given.
         self.start_index = 0
-        self.scheduler = SchedulerFactory(
+        rules = rules_of(gates.edition)
+        # Plugins that wait for new nodes wait for changes of taints, too.
+        self.adds_taint_events = rules.factory.adds_taint_events
+        self.scheduler = rules.factory(
             config=config,
             client=client,
             objects=ClusterObjects(),
             events=lambda _: NoEvents(),
             clock=clock,
-            registry=registry,
+            registry=rules.registry if registry is None else registry,
             # A pod that evicts others is marked until they are gone, which never happens here.
             gates=gates.without("SchedulerAsyncPreemption"),
             extenders_in_thread=False,
             tasks=_NoTasks(clock),
             listeners=self.listeners,
+            usage=usage,
         ).build()
         self.config = config
         self.gates = gates
@@ -125,7 +140,7 @@ class StillCluster:
         self.refresh()
         decider = self.scheduler.decider
         decider.next_start_index = self.start_index if start_index is None else start_index
-        return decider.decide(profile, PodInfo(pod))
+        return decider.decide(profile, self.scheduler.cache.info_of(pod))
 
     def place(self, pod: Pod) -> Decision:
         """Decide for a pod, and count it on the node that is found from then on.
@@ -172,7 +187,7 @@ class StillCluster:
         """Add an object, or replace the one of that name."""
         match new:
             case Pod():
-                self._put_pod(PodInfo(new))
+                self._put_pod(self.scheduler.cache.info_of(new))
             case Node():
                 old = self.objects.nodes.put(new)
                 cache = self.scheduler.cache

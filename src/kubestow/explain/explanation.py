@@ -12,6 +12,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from kubestow.api.meta import JsonObject
+from kubestow.explain.evidence.facts import Fact, Mistake, ReasonEvidence
+from kubestow.explain.evidence.score_facts import ScorePart
 
 Outcome = Literal["Scheduled", "Unschedulable", "Gated", "Excluded", "Error", "Bound"]
 Verdict = Literal["Feasible", "Rejected", "NotLookedAt", "Error"]
@@ -53,13 +55,17 @@ class PluginScore(_Part, frozen=True, kw_only=True):
 
 
 class NodeFilterAnswer(_Part, frozen=True, kw_only=True):
-    """One filter's answer about one node, whatever the other filters answer."""
+    """One filter's answer about one node, independent of the other filters.
+
+    facts   what is behind a rejection
+    """
 
     plugin: str
     verdict: FilterVerdict
     code: str = ""
     reasons: tuple[str, ...] = ()
     reason_codes: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
 
 
 class NodeExplanation(_Part, frozen=True, kw_only=True):
@@ -73,6 +79,7 @@ class NodeExplanation(_Part, frozen=True, kw_only=True):
     scores        by plugin; empty if nodes were not scored
     total         the sum of the weighted scores; None if nodes were not scored
     filters       the answer of every filter, where they were asked for
+    score_parts   by plugin what its score was made of, where it was asked for
     """
 
     name: str
@@ -84,10 +91,14 @@ class NodeExplanation(_Part, frozen=True, kw_only=True):
     scores: dict[str, PluginScore] = {}
     total: int | None = None
     filters: tuple[NodeFilterAnswer, ...] | UnsetType = UNSET
+    score_parts: dict[str, tuple[ScorePart, ...]] | UnsetType = UNSET
 
 
 class ReasonGroup(_Part, frozen=True, kw_only=True):
-    """The nodes that were rejected for the same reason; a node may have several."""
+    """The nodes that were rejected for the same reason; a node may have several.
+
+    evidence   how much is missing, or which thing is in the way
+    """
 
     plugin: str
     code: str
@@ -95,6 +106,21 @@ class ReasonGroup(_Part, frozen=True, kw_only=True):
     reason_code: str
     count: int
     nodes: tuple[str, ...]
+    evidence: ReasonEvidence | UnsetType = UNSET
+
+
+class NearMiss(_Part, frozen=True, kw_only=True):
+    """A node that almost fits.
+
+    distance   how much is in the way: one for each filter, for resources the missing share
+    facts      of all filters that reject it
+    """
+
+    node: str
+    distance: float
+    plugins: tuple[str, ...]
+    facts: tuple[Fact, ...]
+    text: str
 
 
 class AwaitedEvent(_Part, frozen=True, kw_only=True):
@@ -222,6 +248,11 @@ class Suggestion(_Part, frozen=True, kw_only=True):
     patches    the change for programs, one entry per object
     node       where the pod is placed then
     verified   whether the cycle was run on the changed cluster, with that result
+    commands   how to carry it out with kubectl, in this order; none if there is nothing to do, or
+               if it cannot be said where the template of the pod is
+    effect     what else carrying it out causes
+    pod_patch  of a change of the template of a workload: the same change of the pod itself
+    moved      the pod that is moved to another node; there are no patches then, only commands
     """
 
     kind: str
@@ -229,6 +260,10 @@ class Suggestion(_Part, frozen=True, kw_only=True):
     patches: tuple[ObjectPatch, ...]
     node: str = ""
     verified: bool = True
+    commands: tuple[str, ...] = ()
+    effect: str = ""
+    pod_patch: ObjectPatch | UnsetType = UNSET
+    moved: PodReference | UnsetType = UNSET
 
 
 class Explanation(_Part, frozen=True, kw_only=True):
@@ -240,6 +275,10 @@ class Explanation(_Part, frozen=True, kw_only=True):
     nodes             those that fit in the order of the ranking, then the others
     reasons           the most frequent first
     summary           one sentence for people
+    nearest           nodes that almost fit, the nearest first
+    mistakes          names that match nothing and are close to one that exists
+    facts             what holds the pod back before it is tried
+    tried             what was tried where no change was found that makes the pod fit
     """
 
     pod: PodReference
@@ -260,6 +299,10 @@ class Explanation(_Part, frozen=True, kw_only=True):
     as_of_now: AsOfNow | UnsetType = UNSET
     group: GroupExplanation | UnsetType = UNSET
     attempt: AttemptRecord | UnsetType = UNSET
+    nearest: tuple[NearMiss, ...] = ()
+    mistakes: tuple[Mistake, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    tried: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         where = f" on {self.node}" if self.node else ""

@@ -1,6 +1,6 @@
 """A member of a pod group, explained with its group: members are tried together."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from kubestow.api.group import GroupKey
@@ -10,45 +10,56 @@ from kubestow.cache.groups import GroupMembers
 from kubestow.engine.decision import Decision
 from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.engine.groups.collect import CollectedGroup, different_names_text
-from kubestow.engine.groups.cycle import GroupScheduler
+from kubestow.engine.groups.cycle import GroupEngine
 from kubestow.engine.groups.outcome import GroupOutcome, MemberOutcome
 from kubestow.engine.groups.submit import sent_back
 from kubestow.errors import PluginError
 from kubestow.explain.cluster import StillCluster
-from kubestow.explain.explanation import GroupExplanation, GroupMember, Outcome
+from kubestow.explain.explanation import Explanation, GroupExplanation, GroupMember, Outcome
 from kubestow.explain.waiting import gate_of
 from kubestow.framework.profile import Profile
 from kubestow.framework.status import Code, Status
 from kubestow.queue import QueuedPod
 
+ExplainAttempt = Callable[[FrozenDecision], Explanation]
+
 
 class GroupResult(NamedTuple):
     """What was found for the group of a pod, and for the pod itself.
 
-    attempt          the pod's own; None if the group's attempt ended before it
+    explanation      of the pod's own attempt; None if the group's attempt ended before it
     nominated_node   where it is nominated after the attempt; empty if nowhere
     """
 
     group: GroupExplanation
     member: GroupMember
-    attempt: FrozenDecision | None
+    explanation: Explanation | None
     nominated_node: str
 
 
 def explain_group(
-    cluster: StillCluster, scheduler: GroupScheduler, profile: Profile, key: GroupKey, pod: Pod
+    cluster: StillCluster,
+    scheduler: GroupEngine,
+    profile: Profile,
+    key: GroupKey,
+    pod: Pod,
+    explain: ExplainAttempt | None = None,
 ) -> GroupResult:
-    """Try the waiting members that no gate holds back, `pod` first among equals."""
+    """Try the waiting members that no gate holds back, `pod` first among equals.
+
+    `explain` is called with each attempt for the pod, while the snapshot has the members before it
+    on their nodes.
+    """
     groups = cluster.scheduler.cache.groups
     assert groups is not None
     members = groups.members(key)
     tried = _in_order(pod, [each for each in members.unscheduled_pods() if _may_try(cluster, each)])
     # By identity: where several placements are tried, only one of the pod's decisions counts.
-    frozen: dict[int, FrozenDecision] = {}
+    explained: dict[int, Explanation] = {}
 
     def keep(decision: Decision, queued_pod: QueuedPod) -> None:
-        if queued_pod.uid == pod.metadata.uid:
-            frozen[id(decision)] = decision.freeze()
+        if queued_pod.uid == pod.metadata.uid and explain is not None:
+            explained[id(decision)] = explain(decision.freeze())
 
     queued_pods = [QueuedPod(PodInfo(each), timestamp_ns=0) for each in tried]
     groups.start_trying(key, [each.metadata.uid for each in tried])
@@ -71,8 +82,8 @@ def explain_group(
         members=tuple(shown.values()),
     )
     own = next((each for each in outcome.members if each.queued_pod.pod is pod), None)
-    attempt = None if own is None else frozen.get(id(own.decision))
-    return GroupResult(group, shown[pod.metadata.name], attempt, _nominated(outcome, own))
+    explanation = None if own is None else explained.get(id(own.decision))
+    return GroupResult(group, shown[pod.metadata.name], explanation, _nominated(outcome, own))
 
 
 def _nominated(outcome: GroupOutcome, own: MemberOutcome | None) -> str:
@@ -92,7 +103,7 @@ def _in_order(pod: Pod, pods: list[Pod]) -> list[Pod]:
     return sorted(first, key=lambda each: -(each.spec.priority or 0))
 
 
-def _outcome(scheduler: GroupScheduler, collected: CollectedGroup) -> GroupOutcome:
+def _outcome(scheduler: GroupEngine, collected: CollectedGroup) -> GroupOutcome:
     names = [queued_pod.scheduler_name for queued_pod in collected.queued_pods]
     other = next((name for name in names if name != names[0]), None)
     if other is not None:

@@ -20,6 +20,10 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.engine.frozen_decision import FrozenDecision, PodRef
 from kubestow.explain.attempt import explain_attempt
 from kubestow.explain.cluster import StillCluster
+from kubestow.explain.evidence.context import EvidenceContext
+from kubestow.explain.evidence.facts import Fact
+from kubestow.explain.evidence.gates import gate_facts
+from kubestow.explain.evidence.registry import facts_of
 from kubestow.explain.explanation import (
     AsOfNow,
     Explanation,
@@ -28,14 +32,19 @@ from kubestow.explain.explanation import (
     PodReference,
 )
 from kubestow.explain.group import GroupResult, explain_group
+from kubestow.explain.nearest import nearest_misses
 from kubestow.explain.one_node import filter_answers
+from kubestow.explain.reason_codes import reason_code
+from kubestow.explain.suggestions.stuck_pod import prepared
 from kubestow.explain.waiting import awaited_events, gate_of
+from kubestow.explain.with_evidence import with_evidence, with_node_evidence
 from kubestow.framework.hints import HintMap, build_hint_map
 from kubestow.framework.profile import Profile
 from kubestow.framework.status import Status
 
 _GATES: Final = "SchedulingGates"
 # What the API server writes into the condition of a pod with gates.
+_GROUP_FAILED: Final = "its group failed before it was tried"
 _GATED_TEXT: Final = "Scheduling is blocked due to non-empty scheduling gates"
 
 
@@ -102,15 +111,51 @@ def _explain_waiting(cluster: StillCluster, pod: Pod, node: str) -> Explanation:
     hint_map = hint_map_of(cluster, profile)
     gate = gate_of(profile, pod)
     if gate is not None:
-        return _explain_gated(pod, gate, hint_map)
+        facts = gate_facts(pod, cluster.scheduler.cache.groups)
+        if not facts and len(cluster.refresh()):
+            # What the pod lacks is the same for all nodes.
+            code = reason_code(gate.plugin, gate.message)
+            facts = facts_of(evidence_context(cluster, pod), 0, gate.message, code)
+        return _explain_gated(pod, gate, hint_map, facts)
     key, groups = group_key_of(pod), cluster.scheduler.groups
     if key is not None and groups is not None:
-        result = explain_group(cluster, groups, profile, key, pod)
-        explanation = _with_group(_explained(cluster, pod, result.attempt, hint_map), result)
+
+        def explain(attempt: FrozenDecision) -> Explanation:
+            # While the members before it are on their nodes.
+            own = _explained(cluster, pod, attempt, hint_map)
+            return with_evidence(evidence_context(cluster, pod), own)
+
+        result = explain_group(cluster, groups, profile, key, pod, explain)
+        own = result.explanation or _not_tried(pod, "Unschedulable", _GROUP_FAILED)
+        explanation = _with_group(own, result)
     else:
         attempt = cluster.decide(pod).freeze()
-        explanation = _explained(cluster, pod, attempt, hint_map)
+        explanation = _with_evidence(cluster, pod, _explained(cluster, pod, attempt, hint_map))
     return _with_filters(cluster, profile, pod, explanation, node) if node else explanation
+
+
+def _with_evidence(cluster: StillCluster, pod: Pod, explanation: Explanation) -> Explanation:
+    """What is behind each reason; for a pod that fits nowhere also the nearest nodes."""
+    context = evidence_context(cluster, pod)
+    explanation = with_evidence(context, explanation)
+    if explanation.outcome != "Unschedulable" or not explanation.reasons:
+        return explanation
+    nearest = nearest_misses(context, prepared(cluster, pod))
+    return msgspec.structs.replace(explanation, nearest=nearest)
+
+
+def evidence_context(cluster: StillCluster, pod: Pod) -> EvidenceContext:
+    """What evidence for a pod is read from, as of the last decision."""
+    profile = cluster.profile_of(pod)
+    assert profile is not None, pod.spec.scheduler_name
+    return EvidenceContext(
+        PodInfo(pod),
+        profile,
+        cluster.snapshot,
+        cluster.objects,
+        gates=cluster.gates,
+        nominated=cluster.scheduler.queue.nominator.nominated_pods_for_node,
+    )
 
 
 def _with_group(explanation: Explanation, result: GroupResult) -> Explanation:
@@ -137,16 +182,15 @@ def _with_group(explanation: Explanation, result: GroupResult) -> Explanation:
 def hint_map_of(cluster: StillCluster, profile: Profile) -> HintMap:
     """Which plugins of a profile wait for which events."""
     return build_hint_map(
-        profile.plugins.values(), has_extenders=cluster.scheduler.extenders is not None
+        profile.plugins.values(),
+        has_extenders=cluster.scheduler.extenders is not None,
+        adds_taint_events=cluster.adds_taint_events,
     )
 
 
 def _explained(
-    cluster: StillCluster, pod: Pod, attempt: FrozenDecision | None, hint_map: HintMap
+    cluster: StillCluster, pod: Pod, attempt: FrozenDecision, hint_map: HintMap
 ) -> Explanation:
-    if attempt is None:
-        return _not_tried(pod, "Unschedulable", "its group failed before it was tried")
-
     def priority_of(ref: PodRef) -> int:
         namespace, _, name = ref.key.partition("/")
         known = cluster.objects.pods.get(namespace, name)
@@ -155,14 +199,19 @@ def _explained(
     return explain_attempt(attempt, hint_map=hint_map, priority_of=priority_of)
 
 
-def _explain_gated(pod: Pod, gate: Status, hint_map: HintMap) -> Explanation:
+def _explain_gated(
+    pod: Pod, gate: Status, hint_map: HintMap, facts: tuple[Fact, ...]
+) -> Explanation:
     condition = first_condition(pod.status.conditions, "PodScheduled")
     message = condition.message if condition is not None else ""
     if gate.plugin == _GATES and not message:
         message = _GATED_TEXT
     explanation = _not_tried(pod, "Gated", f"{gate.plugin} holds it back: {gate.message}")
     return msgspec.structs.replace(
-        explanation, message=message, waiting_for=awaited_events(hint_map, {gate.plugin})
+        explanation,
+        message=message,
+        waiting_for=awaited_events(hint_map, {gate.plugin}),
+        facts=facts,
     )
 
 
@@ -190,7 +239,8 @@ def _with_filters(
     def filled(node: NodeExplanation) -> NodeExplanation:
         return msgspec.structs.replace(node, filters=answers) if node.name == name else node
 
-    return msgspec.structs.replace(explanation, nodes=tuple(map(filled, explanation.nodes)))
+    explanation = msgspec.structs.replace(explanation, nodes=tuple(map(filled, explanation.nodes)))
+    return with_node_evidence(evidence_context(cluster, pod), explanation, name)
 
 
 def unplaced(cluster: StillCluster, pod: Pod) -> list[ApiObject]:

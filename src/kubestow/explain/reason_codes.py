@@ -98,6 +98,7 @@ _PATTERNS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         (r"resource claim .*", "ResourceClaimInvalid"),
         (r"ResourceClaim .* was not created for Pod .*", "ResourceClaimInvalid"),
     ),
+    "LoadAware": ((r"node\(s\) had .* in use above .*% \(.*\)", "LoadTooHigh"),),
     "SchedulingGates": ((r"waiting for scheduling gates: .*", "SchedulingGates"),),
     "GangScheduling": (
         (r"waiting for minCount pods from a gang to appear in scheduling queue", "TooFewMembers"),

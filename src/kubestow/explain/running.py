@@ -6,12 +6,13 @@ It takes milliseconds in large clusters, so it is not made on the scheduler's lo
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec import UNSET
 
 from kubestow.clock import NANOSECONDS
 from kubestow.engine.frozen_decision import PodRef
 from kubestow.explain.attempt import explain_attempt
 from kubestow.explain.explanation import AttemptRecord, Explanation, PodReference
-from kubestow.explain.running_pod import RunningPod
+from kubestow.explain.running_pod import RunningEvidence, RunningPod
 from kubestow.explain.waiting import awaited_events
 
 
@@ -27,6 +28,7 @@ def explain_running(running: RunningPod) -> Explanation | None:
         return running.priorities.get(victim.key, 0)
 
     explanation = explain_attempt(kept.decision, hint_map=running.hint_map, priority_of=priority_of)
+    explanation = with_running_evidence(explanation, running.evidence)
     node = running.pod.spec.node_name
     return msgspec.structs.replace(
         explanation,
@@ -38,6 +40,19 @@ def explain_running(running: RunningPod) -> Explanation | None:
             next_try="" if running.next_try_ns is None else _time(running.next_try_ns),
             place=running.place,
         ),
+    )
+
+
+def with_running_evidence(explanation: Explanation, evidence: RunningEvidence) -> Explanation:
+    """The explanation of an attempt with what is missing as of now."""
+    reasons = tuple(
+        msgspec.structs.replace(
+            group, evidence=evidence.reasons.get((group.plugin, group.reason), UNSET)
+        )
+        for group in explanation.reasons
+    )
+    return msgspec.structs.replace(
+        explanation, reasons=reasons, nearest=evidence.nearest, mistakes=evidence.mistakes
     )
 
 

@@ -10,14 +10,19 @@ from typing import Final, NamedTuple
 
 from msgspec import UNSET
 
+from kubestow.explain.command_lines import command_lines
+from kubestow.explain.evidence.facts import ReasonEvidence
 from kubestow.explain.explanation import (
     Explanation,
     GroupExplanation,
     NodeExplanation,
+    NodeFilterAnswer,
     NodeSearch,
     Preemption,
 )
+from kubestow.framework.events import Resource
 from kubestow.plural import counted
+from kubestow.redaction import printable
 from kubestow.table import Table
 
 _STYLES: Final = {
@@ -31,13 +36,15 @@ _STYLES: Final = {
 _WIDTH: Final = 100  # without a terminal
 _NODES_SHOWN: Final = 10
 _NAMES_SHOWN: Final = 4
+_NEAREST_SHOWN: Final = 3
+_PODS: Final = (Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD, Resource.TARGET_POD)
 _INDENT: Final = "  "
 # By the status of kube-scheduler's framework: whether evicting pods helps.
 _EVICTING: Final = {"Unschedulable": "may help", "UnschedulableAndUnresolvable": "cannot"}
 
 
 class Line(NamedTuple):
-    """A line, and the part of it that has a style."""
+    """A line, and the part of it that has a style. All texts are printable."""
 
     text: str
     styled: str = ""
@@ -50,13 +57,15 @@ def explanation_lines(
     """All that is known; of one node only, if one is named. Without a width no row is wrapped."""
     text = _Text(width)
     _add_head(text, explanation)
+    _add_mistakes(text, explanation)
     if node:
         for each in explanation.nodes:
             if each.name == node:
                 _add_node(text, each)
-        return text.lines
+        return text.printed()
     _add_ranking(text, explanation, is_wide=is_wide)
     _add_reasons(text, explanation, is_wide=is_wide)
+    _add_evidence(text, explanation, is_wide=is_wide)
     if explanation.search is not UNSET:
         _add_search(text, explanation.search, explanation.nodes)
     if explanation.preemption is not UNSET:
@@ -64,14 +73,14 @@ def explanation_lines(
     if explanation.group is not UNSET:
         _add_group(text, explanation.group)
     _add_waiting(text, explanation, is_wide=is_wide)
-    _add_suggestions(text, explanation)
-    return text.lines
+    _add_suggestions(text, explanation, is_wide=is_wide)
+    return text.printed()
 
 
 class _Text:
     def __init__(self, width: int | None) -> None:
         self.lines: list[Line] = []
-        self._width = width
+        self.width = width
 
     def title(self, title: str) -> None:
         self.lines += [Line(""), Line(title, title, "bold")]
@@ -79,7 +88,7 @@ class _Text:
     def paragraph(self, text: str, *, hanging: str = "") -> None:
         wrapped = textwrap.wrap(
             text,
-            self._width or _WIDTH,
+            self.width or _WIDTH,
             initial_indent=_INDENT,
             subsequent_indent=_INDENT + hanging,
             break_on_hyphens=False,
@@ -88,10 +97,14 @@ class _Text:
         self.lines += map(Line, wrapped)
 
     def table(self, table: Table) -> None:
-        width = None if self._width is None else self._width - len(_INDENT)
+        width = None if self.width is None else self.width - len(_INDENT)
         for text, is_header in table.marked_lines(width=width):
             line = f"{_INDENT}{text}".rstrip()
             self.lines.append(Line(line, line, "bold") if is_header else Line(line))
+
+    def printed(self) -> list[Line]:
+        """The lines, with what a cluster put into them and a terminal would obey made visible."""
+        return [Line(*map(printable, line)) for line in self.lines]
 
 
 # --- sections ---
@@ -169,6 +182,35 @@ def _add_reasons(text: _Text, explanation: Explanation, *, is_wide: bool) -> Non
     text.table(table)
 
 
+def _add_mistakes(text: _Text, explanation: Explanation) -> None:
+    if explanation.mistakes:
+        text.title("A typing mistake?")
+        # One name may be wrong in two places.
+        for mistake in dict.fromkeys(each.text for each in explanation.mistakes):
+            text.paragraph(mistake, hanging=_INDENT)
+
+
+def _add_evidence(text: _Text, explanation: Explanation, *, is_wide: bool) -> None:
+    """What is behind each reason; with `is_wide` of each group of nodes, and all near ones."""
+    found = [group for group in explanation.reasons if isinstance(group.evidence, ReasonEvidence)]
+    if found or explanation.facts:
+        text.title("How much, and which")
+    for fact in explanation.facts:
+        text.paragraph(fact.text, hanging=_INDENT)
+    for group in found:
+        assert isinstance(group.evidence, ReasonEvidence)
+        text.paragraph(f"{counted(group.count, 'node')}: {group.evidence.text}", hanging=_INDENT)
+        for each in group.evidence.groups if is_wide else ():
+            facts = "; ".join(fact.text for fact in each.facts)
+            rest = each.count - len(each.nodes)
+            more = f" and {rest} more" if rest else ""
+            text.paragraph(f"  {', '.join(each.nodes)}{more}: {facts}", hanging=_INDENT * 2)
+    if explanation.nearest:
+        text.title("Nearest nodes")
+        for miss in explanation.nearest if is_wide else explanation.nearest[:_NEAREST_SHOWN]:
+            text.paragraph(f"{miss.node}: {miss.text}", hanging=_INDENT)
+
+
 def _add_search(text: _Text, search: NodeSearch, nodes: Iterable[NodeExplanation]) -> None:
     unseen = sum(node.verdict == "NotLookedAt" for node in nodes)
     if not unseen:
@@ -200,6 +242,10 @@ def _add_preemption(text: _Text, explanation: Explanation, preemption: Preemptio
             text.paragraph(f"on {explanation.nominated_node}, evicting {', '.join(victims)}")
         case "Disabled":
             text.paragraph("no PostFilter plugin is enabled")
+        case "Error" if _is_rejected_early(explanation):
+            text.paragraph(
+                "evicting pods cannot help: the pod is rejected before any node is asked"
+            )
         case "NotEligible" | "Error":
             text.paragraph(preemption.message)
         case "NoCandidates":
@@ -210,6 +256,11 @@ def _add_preemption(text: _Text, explanation: Explanation, preemption: Preemptio
                 text.paragraph(
                     f"no pods that could be evicted are enough on {counted(possible, 'node')}"
                 )
+
+
+def _is_rejected_early(explanation: Explanation) -> bool:
+    search = explanation.search
+    return search is not UNSET and search.end == "PreFilterRejected"
 
 
 def _add_group(text: _Text, group: GroupExplanation) -> None:
@@ -229,8 +280,10 @@ def _add_waiting(text: _Text, explanation: Explanation, *, is_wide: bool) -> Non
         events: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for awaited in explanation.waiting_for:
             resource = awaited.resource.rpartition("/")[2]
+            # v1.37 has three kinds of pods here; which one matters to few readers.
+            kind = "Pod" if resource in _PODS else resource
             for plugin in awaited.plugins:
-                events[plugin][f"{resource} ({awaited.action})" if is_wide else resource] = None
+                events[plugin][f"{resource} ({awaited.action})" if is_wide else kind] = None
         for plugin, names in events.items():
             text.paragraph(f"{', '.join(names)} ({plugin})", hanging=_INDENT)
     attempt = explanation.attempt
@@ -241,12 +294,22 @@ def _add_waiting(text: _Text, explanation: Explanation, *, is_wide: bool) -> Non
             text.paragraph(f"tried again at {attempt.next_try} at the latest ({attempt.place})")
 
 
-def _add_suggestions(text: _Text, explanation: Explanation) -> None:
+def _add_suggestions(text: _Text, explanation: Explanation, *, is_wide: bool) -> None:
+    if explanation.tried:
+        text.title("What would make it fit")
+        found = "this does not help" if explanation.suggestions else "nothing was found. Tried"
+        text.paragraph(f"{found}: {'; '.join(explanation.tried)}")
     if not explanation.suggestions:
         return
-    text.title("What would make it fit")
+    if not explanation.tried:
+        text.title("What would make it fit")
     for number, suggestion in enumerate(explanation.suggestions, start=1):
         text.paragraph(f"{number}. {suggestion.text}", hanging="   ")
+        if suggestion.effect:
+            text.paragraph(f"   {suggestion.effect}", hanging="   ")
+        for command in suggestion.commands:
+            lines = command_lines(command, f"{_INDENT}   ", text.width, is_wide=is_wide)
+            text.lines += map(Line, lines)
 
 
 def _add_node(text: _Text, node: NodeExplanation) -> None:
@@ -257,6 +320,7 @@ def _add_node(text: _Text, node: NodeExplanation) -> None:
             evicting = _EVICTING.get(answer.code, "")
             table.add(answer.plugin, answer.verdict, evicting, ", ".join(answer.reasons))
         text.table(table)
+        _add_facts(text, node.filters)
     if node.scores:
         text.lines.append(Line(""))
         numbers = ("RAW", "NORMALIZED", "WEIGHT", "WEIGHTED")
@@ -266,6 +330,22 @@ def _add_node(text: _Text, node: NodeExplanation) -> None:
             table.add(plugin, *map(str, parts))
         table.add("total", "", "", "", str(node.total))
         text.table(table)
+    if isinstance(node.score_parts, dict) and any(node.score_parts.values()):
+        text.title("What made the scores")
+        for plugin, parts in node.score_parts.items():
+            if parts:
+                score = node.scores[plugin].normalized
+                made_of = ", ".join(part.text for part in parts)
+                text.paragraph(f"{plugin} {score}: {made_of}", hanging=_INDENT)
+
+
+def _add_facts(text: _Text, filters: Iterable[NodeFilterAnswer]) -> None:
+    found = [answer for answer in filters if answer.facts]
+    if found:
+        text.title("How much, and which")
+    for answer in found:
+        for fact in answer.facts:
+            text.paragraph(f"{answer.plugin}: {fact.text}", hanging=_INDENT)
 
 
 # --- parts ---

@@ -1,5 +1,6 @@
 """Two changes of device claims that help together, compared with trying all of them."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -17,9 +18,11 @@ from tests.explain.suggestions.trials import (
 )
 
 from kubestow.api.device import CelDeviceSelector, DeviceSelector, ResourceClaim
+from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.arrays import ALL_ROWS, IntpArray, Rows
 from kubestow.explain.cluster import StillCluster
+from kubestow.explain.pod import explain_pod
 from kubestow.explain.suggestions import devices
 from kubestow.explain.suggestions.apply import applied
 from kubestow.explain.suggestions.search import find_remedies
@@ -299,3 +302,43 @@ def test_the_search_for_pairs_looks_at_a_limited_number_of_nodes(
     monkeypatch.setattr(PreparedPod, "feasible", counted)
     assert list(devices.pairs_of_device_changes(stuck)) == []
     assert 300 < looked_at <= 300 + 32 * 256 + 64 * 32
+
+
+# --- what does not exist ---
+
+
+@pytest.mark.parametrize(
+    ("named", "kinds"),
+    [
+        pytest.param("cards", {"CorrectName", "CreateResourceClaim"}, id="close-to-one"),
+        pytest.param("other", {"CreateResourceClaim"}, id="close-to-none"),
+    ],
+)
+def test_a_missing_claim_is_created_or_its_name_put_right(named: str, kinds: set[str]) -> None:
+    documents = cluster_with({"n1": ["a1"]}, claim("card", request("one", 1)))
+    uses: Any = documents[-1]["spec"]
+    uses["resourceClaims"] = [{"name": "card", "resourceClaimName": named}]
+    sourced = documents_of(documents)
+    found = suggestions_for(sourced)
+    assert {each.kind for each in found} == kinds
+    for suggestion in found:
+        assert node_in_simulation(applied(sourced, suggestion)) == "n1"
+    cluster = cluster_of(sourced)
+    explained = explain_pod(cluster, waiting_pod(cluster))
+    assert explained.outcome == "Gated"
+    known = "; there is card" if named == "cards" else ""
+    assert [fact.text for fact in explained.facts] == [f"there is no ResourceClaim {named}{known}"]
+
+
+def test_the_name_of_a_device_class_is_put_right() -> None:
+    wrong = request("one", 1)
+    wrong["exactly"]["deviceClassName"] = "gpus"
+    documents = documents_of(cluster_with({"n1": ["a1"]}, claim("card", wrong)))
+    documents = [
+        Document(json.loads(json.dumps(each.raw).replace('"gpu"}', '"gpux"}')), each.source)
+        for each in documents
+    ]
+    found = suggestions_for(documents)
+    assert [each.kind for each in found] == ["CorrectName"]
+    assert found[0].text.startswith("use the device class gpux instead of gpus in the claim card")
+    assert node_in_simulation(applied(documents, found[0])) == "n1"

@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 
 from kubestow.api.pod import Container, ResourceRequirements
-from kubestow.explain.suggestions.requests import lowered_request, quantity_of
+from kubestow.explain.evidence.amounts import quantity_of
+from kubestow.explain.suggestions.requests import lowered_request
 from kubestow.testing import make_container, make_pod, make_resources
 
 

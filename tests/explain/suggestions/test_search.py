@@ -17,7 +17,8 @@ from tests.explain.suggestions.trials import (
 
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.explain.cluster import StillCluster
-from kubestow.explain.suggestions import SUGGESTIONS_MAX, find_suggestions
+from kubestow.explain.pod import explain_pod
+from kubestow.explain.suggestions import SUGGESTIONS_MAX, find_suggestions, with_suggestions
 from kubestow.explain.suggestions.apply import applied
 from kubestow.explain.suggestions.search import find_remedies
 
@@ -143,8 +144,26 @@ def test_nothing_is_suggested_for_a_pod_that_fits() -> None:
     assert suggestions_for(documents_of([node("n0"), pod(POD)])) == ()
 
 
-def test_nothing_helps_without_nodes() -> None:
-    assert suggestions_for(documents_of([pod(POD)])) == ()
+def test_without_nodes_the_smallest_node_is_computed() -> None:
+    needed = pod(POD, requests={"cpu": "12", "memory": "48Gi"}, nodeSelector={"disk": "ssd"})
+    documents = documents_of([needed])
+    (found,) = suggestions_for(documents)
+    assert found.text == (
+        "add a node with at least cpu 12, memory 48Gi, label disk=ssd: the pod then fits on "
+        "node-new"
+    )
+    assert node_in_simulation(applied(documents, found)) == "node-new"
+
+
+def test_what_was_tried_is_said_where_nothing_is_found() -> None:
+    """No class makes volumes for the claim."""
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    cluster = cluster_of(documents_of([node("n0"), pod(POD, volumes=[volume])]))
+    waiting = waiting_pod(cluster)
+    explanation = with_suggestions(cluster, waiting, explain_pod(cluster, waiting))
+    assert explanation.suggestions == ()
+    assert "missing claims and classes" in explanation.tried
+    assert "nothing was found. Tried: names" in str(explanation)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +241,8 @@ def test_a_pod_of_a_workload_is_changed_in_the_template(kind: str) -> None:
     documents = documents_of([node("n0", labels={"disk": "ssd"}), workload])
     cluster = cluster_of(documents)
     (waiting,) = cluster.objects.pods
-    (found,) = find_suggestions(cluster, waiting)
+    found, more = find_suggestions(cluster, waiting)
+    assert (found.kind, more.kind) == ("LowerRequest", "AddNode")
     (patch,) = found.patches
     assert (patch.api_version, patch.kind, patch.name) == (workload["apiVersion"], kind, "web")
     (operation,) = patch.patch

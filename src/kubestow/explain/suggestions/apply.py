@@ -17,7 +17,13 @@ def applied(documents: Sequence[Document], suggestion: Suggestion) -> list[Docum
     does not apply.
     """
     result = list(documents)
-    for patch in suggestion.patches:
+    own = suggestion.pod_patch
+    if isinstance(own, ObjectPatch) and any(_is_named(each.raw, own) for each in result):
+        # The pod is there as it was made: it is changed like the template.
+        patches = (*suggestion.patches, own)
+    else:
+        patches = suggestion.patches
+    for patch in patches:
         index = next((at for at, each in enumerate(result) if _is_named(each.raw, patch)), None)
         operations = list(patch.patch)
         if operations[0]["path"] == "":

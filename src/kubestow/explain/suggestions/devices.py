@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from kubestow.api.device import EXACT_COUNT, ExactDeviceRequest, ResourceClaim
-from kubestow.api.pod import Pod
+from kubestow.api.pod import Pod, resource_claim_names
 from kubestow.arrays import BoolArray, IntpArray
 from kubestow.explain.suggestions.remedy import (
     DROP_DEVICE_SELECTOR,
@@ -84,26 +84,11 @@ def pairs_of_device_changes(stuck: StuckPod) -> Iterator[Remedy]:
 
 def template_of(pod: Pod, claim: ResourceClaim) -> str:
     """The template from which the claim was made for the pod; "" if it was not."""
-    names = claim_names(pod)
+    names = resource_claim_names(pod)
     for entry in pod.spec.resource_claims:
         if names.get(entry.name) == claim.metadata.name:
             return entry.resource_claim_template_name or ""
     return ""
-
-
-def claim_names(pod: Pod) -> dict[str, str]:
-    """The names of the pod's claims, by the name of their entry in the pod."""
-    names = {
-        entry.name: entry.resource_claim_name
-        for entry in pod.spec.resource_claims
-        if entry.resource_claim_name is not None
-    }
-    made = {
-        status.name: status.resource_claim_name
-        for status in pod.status.resource_claim_statuses
-        if status.resource_claim_name is not None
-    }
-    return {**made, **names}
 
 
 def with_least_devices(stuck: StuckPod) -> tuple[ResourceClaim, ...]:
@@ -139,14 +124,14 @@ class _DeviceChange(NamedTuple):
         else:
             kept = (*old.selectors[: self.selector], *old.selectors[self.selector + 1 :])
             new = msgspec.structs.replace(old, selectors=kept)
-        alike = tuple(_with_request(each, self.request, new) for each in claims[self.claim])
+        alike = tuple(with_request(each, self.request, new) for each in claims[self.claim])
         return (*claims[: self.claim], alike, *claims[self.claim + 1 :])
 
 
 def _claims_without_devices(stuck: StuckPod) -> _Claims:
     pod, claims = stuck.pod, stuck.cluster.objects.resource_claims
     by_source: dict[tuple[str, str], list[ResourceClaim]] = {}
-    for name in dict.fromkeys(claim_names(pod).values()):
+    for name in dict.fromkeys(resource_claim_names(pod).values()):
         claim = claims.get(pod.metadata.namespace, name)
         if claim is not None and claim.status.allocation is None:
             template = template_of(pod, claim)
@@ -191,7 +176,7 @@ def _new(before: _Claims, after: _Claims) -> tuple[ResourceClaim, ...]:
     return tuple(claim for old, new in pairs if old is not new for claim in new)
 
 
-def _with_request(claim: ResourceClaim, index: int, exactly: ExactDeviceRequest) -> ResourceClaim:
+def with_request(claim: ResourceClaim, index: int, exactly: ExactDeviceRequest) -> ResourceClaim:
     devices = claim.spec.devices
     changed = msgspec.structs.replace(devices.requests[index], exactly=exactly)
     requests = (*devices.requests[:index], changed, *devices.requests[index + 1 :])

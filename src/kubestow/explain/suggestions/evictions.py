@@ -1,28 +1,45 @@
-"""Delete pods, so that there is room: which ones, on which node.
+"""Move or delete pods, so that there is room: which ones, on which node.
+
+A pod is moved if a controller makes it again and it then fits on another node: its own one is
+cordoned until it is there, else it would often come back.
 
 Of the nodes on which deleting pods helps, the one with the fewest and least important victims is
 suggested: the highest priority among them decides, then their number. Not deleted are pods more
 important than the waiting one, pods that a disruption budget protects, pods that are being deleted
-already, and pods that come back at once on the same node (of DaemonSets, static pods).
+already, pods that come back at once on the same node (of DaemonSets, static pods), and siblings of
+the waiting pod: one of them would wait instead.
 
 On nodes where only resources are short the victims are computed (`room`). On others pods are taken
 away in a simulation, on a few nodes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations
+from contextlib import ExitStack
+from itertools import chain, combinations, islice
 from typing import Final, NamedTuple
 
+import msgspec
+
+from kubestow.api.owners import controller_of
+from kubestow.api.pod import Pod, PodStatus
 from kubestow.api.pod_info import AffinityTerm, PodClass, PodInfo
 from kubestow.cache.node_info import NodeInfo
-from kubestow.explain.suggestions.remedy import DELETE_PODS, POD_STEP, Remedy, make_remedy
+from kubestow.explain.cluster import StillCluster
+from kubestow.explain.suggestions.remedy import (
+    DELETE_PODS,
+    MOVE_POD,
+    POD_STEP,
+    WAIT,
+    Remedy,
+    make_remedy,
+)
 from kubestow.explain.suggestions.requests import FIT
 from kubestow.explain.suggestions.room import (
     PODS_EXACT,
     VICTIMS_MAX,
     Deletion,
     DeletionRules,
-    make_room,
+    FullNodes,
 )
 from kubestow.explain.suggestions.stuck_pod import PreparedPod, StuckPod
 from kubestow.framework.runner import run_filters_with_nominated, run_remove_pod
@@ -43,39 +60,140 @@ _EVICTABLE: Final = {
 # Nodes on which pods are taken away in a simulation, and pods of each that are tried.
 NODES_SIMULATED: Final = 12
 PODS_SIMULATED: Final = 40
+# Pods that are tried to be moved.
+MOVES_TRIED: Final = 8
 # Victims that are named in a text.
 NAMES_MAX: Final = 3
 
 
 def delete_pods(stuck: StuckPod) -> Iterator[Remedy]:
     """The best victims on any node."""
+    if not stuck.rejected_early:
+        yield from _Evictions(stuck).deletions()
+
+
+def move_or_delete_pods(stuck: StuckPod) -> Iterator[Remedy]:
+    """A pod that finds another node, and the best victims if these are others."""
     if stuck.rejected_early:
         return
-    rules = DeletionRules(stuck)
-    numbers: list[int] = stuck.blockers.rows_within(_EVICTABLE.keys()).tolist()
-    rows = [row for row in numbers if _may_help(stuck, row)]
-    of_resources = set[int](stuck.blockers.rows_within((FIT,)).tolist())
-    computed = make_room(stuck, rules, [row for row in rows if row in of_resources])
-    simulated = _simulated(stuck, rules, [row for row in rows if row not in of_resources])
-    for victims in sorted((*computed, *simulated), key=lambda found: found.rank):
-        removed = tuple(pod.pod for pod in victims.pods)
-        if stuck.fits_with(removed=removed):
-            yield make_remedy(
-                DELETE_PODS,
-                f"delete {_names(victims.pods)}{_where(victims.pods)}{victims.freed}",
-                stuck.pod,
-                removed=removed,
-                amount=POD_STEP * len(removed),
-            )
-            return
+    evictions = _Evictions(stuck)
+    moves = [] if stuck.is_member else list(evictions.moves())
+    yield from moves
+    moved = [each.removed for each in moves]
+    yield from (each for each in evictions.deletions() if each.removed not in moved)
 
 
-def _names(pods: Sequence[PodInfo]) -> str:
+class _Evictions:
+    """The nodes on which fewer pods help, and which pods."""
+
+    def __init__(self, stuck: StuckPod) -> None:
+        self._stuck = stuck
+        rules = DeletionRules(stuck)
+        numbers: list[int] = stuck.blockers.rows_within(_EVICTABLE.keys()).tolist()
+        rows = [row for row in numbers if _may_help(stuck, row)]
+        of_resources = set[int](stuck.blockers.rows_within((FIT,)).tolist())
+        self._room = FullNodes(stuck, rules, [row for row in rows if row in of_resources])
+        others = [row for row in rows if row not in of_resources]
+        self._simulated = list(_simulated(stuck, rules, others))
+
+    def deletions(self) -> Iterator[Remedy]:
+        """The best victims on any node."""
+        stuck = self._stuck
+        found = (*self._room.best(), *self._simulated)
+        for victims in sorted(found, key=lambda each: each.rank):
+            removed = tuple(pod.pod for pod in victims.pods)
+            if stuck.fits_with(removed=removed):
+                yield make_remedy(
+                    DELETE_PODS,
+                    f"delete {names_of(victims.pods)}{_where(victims.pods)}{victims.freed}",
+                    stuck.pod,
+                    removed=removed,
+                    amount=POD_STEP * len(removed),
+                )
+                return
+
+    def moves(self) -> Iterator[Remedy]:
+        """The first pod that finds another node."""
+        lone = chain(self._room.lone(), (each for each in self._simulated if len(each.pods) == 1))
+        owned = (each for each in lone if controller_of(each.pods[0].pod) is not None)
+        for each in islice(owned, MOVES_TRIED):
+            moved = _moved(self._stuck, each.pods[0].pod)
+            if moved is not None:
+                there = moved.spec.node_name
+                yield make_remedy(
+                    MOVE_POD,
+                    f"move {names_of(each.pods)}{_from(each.pods)} to {there}{each.freed}",
+                    self._stuck.pod,
+                    objects=(moved,),
+                    removed=(each.pods[0].pod,),
+                )
+                return
+
+
+def _moved(stuck: StuckPod, victim: Pod) -> Pod | None:
+    """The pod as it is made again, on another node; None if it or the waiting pod finds none."""
+    cluster, again = stuck.cluster, made_again(victim)
+    node = cluster.objects.nodes.get(victim.spec.node_name)
+    if cluster.profile_of(again) is None or node is None:
+        return None
+    cordoned = msgspec.structs.replace(
+        node, spec=msgspec.structs.replace(node.spec, unschedulable=True)
+    )
+    with cluster.changed(cordoned, again, removed=(victim,)):
+        there = cluster.decide(again).node_name
+    # A pod may tolerate the cordon.
+    if not there or there == node.metadata.name:
+        return None
+    moved = _placed(again, there)
+    return moved if stuck.fits_with(moved, removed=(victim,)) else None
+
+
+def _placed(pod: Pod, node: str) -> Pod:
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
+
+
+def replacements(cluster: StillCluster, change: Remedy, node: str) -> str:
+    """What becomes of deleted pods that a controller makes again, once the pod has its node."""
+    if change.kind == MOVE_POD:
+        return f"{change.removed[0].metadata.name} is deleted, and made again by its controller"
+    remade = [each for each in change.removed if isinstance(each, Pod) and controller_of(each)]
+    if not remade or change.kind == WAIT:
+        return ""
+    placed = _placed(change.pod, node)
+    parts: list[str] = []
+    with ExitStack() as stack:
+        stack.enter_context(cluster.changed(placed, *change.objects, removed=change.removed))
+        for victim in remade[:NAMES_MAX]:
+            again = made_again(victim)
+            stack.enter_context(cluster.changed(again))
+            if cluster.profile_of(again) is None:
+                continue
+            there = cluster.decide(again).node_name
+            where = f"then fits on {there}" if there else "then waits"
+            parts.append(f"{victim.metadata.name} is made again and {where}")
+            if there:
+                stack.enter_context(cluster.changed(_placed(again, there)))
+    return "; ".join(parts)
+
+
+def made_again(victim: Pod) -> Pod:
+    """A pod as its controller makes it after it was deleted, which waits."""
+    metadata = msgspec.structs.replace(victim.metadata, uid=f"{victim.metadata.uid}-again")
+    spec = msgspec.structs.replace(victim.spec, node_name="")
+    return msgspec.structs.replace(victim, metadata=metadata, spec=spec, status=PodStatus())
+
+
+def names_of(pods: Sequence[PodInfo]) -> str:
+    """Pods in a text: the first ones by name."""
     names = [pod.key for pod in pods[:NAMES_MAX]]
     if len(pods) > NAMES_MAX:
         names.append(f"{len(pods) - NAMES_MAX} more")
     noun = "the pod" if len(pods) == 1 else "the pods"
     return f"{noun} {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
+
+
+def _from(pods: Sequence[PodInfo]) -> str:
+    return f" from {pods[0].pod.spec.node_name}"
 
 
 def _where(pods: Sequence[PodInfo]) -> str:

@@ -31,7 +31,13 @@ from kubestow.explain.suggestions.devices import with_least_devices
 from kubestow.explain.suggestions.node_changes import TAINTS
 from kubestow.explain.suggestions.pod_parts import with_spec
 from kubestow.explain.suggestions.pod_rules import HARD
-from kubestow.explain.suggestions.stuck_pod import Blockers, PreparedPod, StuckPod, untolerated
+from kubestow.explain.suggestions.stuck_pod import (
+    Blockers,
+    PreparedPod,
+    StuckPod,
+    prepared,
+    untolerated,
+)
 from kubestow.framework.runner import FilterError, filter_of
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.node_resources_fit.plugin import NodeResourcesFit
@@ -58,7 +64,7 @@ class HalfWay(StuckPod):
 
     def feasible(self, pod: Pod) -> IntpArray:
         """Rows with one thing in the way, fewer than before."""
-        attempt = PreparedPod(self.cluster, pod)
+        attempt = prepared(self.cluster, pod)
         blockers = Blockers(attempt, self._numbers)
         left = _distances(self.cluster, attempt, blockers, self._numbers)
         return self._numbers[(left <= 1) & (left < self._distance)]
@@ -92,7 +98,7 @@ def _sample(stuck: StuckPod) -> IntpArray:
     if DEVICES in blockers.codes:
         # Nodes without any device for the pod are of no use, and answer like those that have some.
         with stuck.cluster.changed(*with_least_devices(stuck)):
-            answers.append(_rejected(PreparedPod(stuck.cluster, stuck.pod), DEVICES, rows))
+            answers.append(_rejected(prepared(stuck.cluster, stuck.pod), DEVICES, rows))
     answers = np.stack(answers, axis=1)
     _, combination = np.unique(answers, axis=0, return_inverse=True)
     order = np.argsort(combination, kind="stable")
@@ -158,7 +164,7 @@ def _distances(
         ("InterPodAffinity", _with_one_term(pod)),
     ):
         if plugin in blockers.codes:
-            each = [_rejected(PreparedPod(cluster, part), plugin, rows) for part in parts]
+            each = [_rejected(prepared(cluster, part), plugin, rows) for part in parts]
             at_least = blockers.rejected(plugin)[rows].astype(np.int64)
             total += np.maximum(sum(each, np.zeros(len(rows), np.int64)), at_least)
     return total

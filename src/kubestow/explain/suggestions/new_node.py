@@ -13,17 +13,25 @@ import msgspec
 
 from kubestow.api.meta import ApiObject, ObjectMeta
 from kubestow.api.node import Node, NodeSpec, NodeStatus
+from kubestow.api.owners import controller_of
+from kubestow.api.pod_info import PodInfo
 from kubestow.api.quantity import parse_quantity
-from kubestow.api.resources import Resources
+from kubestow.api.resources import CPU, MEMORY, PODS, Resources, amount_of
 from kubestow.api.storage import CSINode
 from kubestow.api.topology import HOSTNAME_LABEL
 from kubestow.arrays import pick
 from kubestow.cache.objects import ObjectStore
+from kubestow.explain.evidence.amounts import quantity_of
+from kubestow.explain.suggestions.node_changes import wanted_labels
 from kubestow.explain.suggestions.pod_rules import SYSTEM_PREFIX
 from kubestow.explain.suggestions.remedy import ADD_NODE, Remedy, make_remedy
+from kubestow.explain.suggestions.requests import FIT
 from kubestow.explain.suggestions.stuck_pod import StuckPod
+from kubestow.plugins.node_resources_fit.plugin import NodeResourcesFit
 
 NODE_KINDS_TRIED: Final = 8
+# A computed shape is a larger change than one more node of a known kind.
+COMPUTED: Final = 10
 SUFFIX: Final = "-new"
 # Filters that may reject a node because of the pods on it, or its state.
 _OF_STATE: Final = frozenset(
@@ -55,7 +63,7 @@ def add_node(stuck: StuckPod, shape: OfferedNode | None) -> Iterator[Remedy]:
         node = node_of(shape, free_name(stuck.cluster.objects.nodes, f"node{SUFFIX}"))
         if stuck.fits_with(node):
             yield make_remedy(
-                ADD_NODE, f"add a node with {_offer(shape)}", stuck.pod, objects=(node,)
+                ADD_NODE, f"add a node with {offer_text(shape)}", stuck.pod, objects=(node,)
             )
     copies = list(_copies(stuck))
     # All at once first: adding a node moves the rows of all others.
@@ -69,6 +77,41 @@ def add_node(stuck: StuckPod, shape: OfferedNode | None) -> Iterator[Remedy]:
             yield make_remedy(ADD_NODE, text, stuck.pod, objects=copy)
             if not stuck.is_member:
                 return
+
+
+def computed_node(stuck: StuckPod) -> Iterator[Remedy]:
+    """The smallest node on which the pod fits: what it requests, and the daemons of most nodes.
+
+    It has the labels that the pod selects by. For pods that no kind of node in the cluster suits.
+    """
+    plugin = stuck.attempt.profile.plugins.get(FIT)
+    if stuck.rejected_early or not isinstance(plugin, NodeResourcesFit):
+        return
+    amounts = {each.name: each.amount for each in plugin.fit_request(stuck.attempt.state).demands}
+    daemons = _common_daemons(stuck)
+    for name in dict.fromkeys((*amounts, CPU, MEMORY)):
+        shared = sum(amount_of(name, each.accounted.requested) for each in daemons)
+        if name in amounts or shared:
+            amounts[name] = amounts.get(name, 0) + shared
+    capacity = {name: str(quantity_of(name, each)) for name, each in amounts.items()}
+    labels = dict(wanted_labels(stuck.pod))
+    shape = OfferedNode(capacity=capacity | {PODS: str(len(daemons) + 1)}, labels=labels)
+    node = node_of(shape, free_name(stuck.cluster.objects.nodes, f"node{SUFFIX}"))
+    if stuck.fits_with(node):
+        offer = offer_text(OfferedNode(capacity=capacity, labels=labels)) or "anything"
+        text = f"add a node with at least {offer}"
+        yield make_remedy(ADD_NODE, text, stuck.pod, objects=(node,), amount=COMPUTED)
+
+
+def _common_daemons(stuck: StuckPod) -> list[PodInfo]:
+    """A pod of each DaemonSet that has pods on most nodes."""
+    found: dict[str, list[PodInfo]] = {}
+    for info in stuck.snapshot.node_infos:
+        for pod in info.pods:
+            owner = controller_of(pod.pod)
+            if owner is not None and owner.kind == "DaemonSet":
+                found.setdefault(owner.uid, []).append(pod)
+    return [pods[0] for pods in found.values() if 2 * len(pods) > len(stuck.snapshot)]
 
 
 def _copies(stuck: StuckPod) -> Iterator[tuple[ApiObject, ...]]:
@@ -164,6 +207,6 @@ def free_name(nodes: ObjectStore[Node], name: str) -> str:
     return free
 
 
-def _offer(shape: OfferedNode) -> str:
+def offer_text(shape: OfferedNode) -> str:
     labels = (f"label {key}={value}" for key, value in shape.labels.items())
     return ", ".join((*(f"{name} {value}" for name, value in shape.capacity.items()), *labels))

@@ -16,6 +16,7 @@ from kubestow.api.quantity import parse_quantity
 from kubestow.api.resources import PODS
 from kubestow.api.storage import CSINode, VolumeNodeResources
 from kubestow.api.taints import UNSCHEDULABLE_TAINT, taint_text
+from kubestow.explain.suggestions.corrections import misspelt_keys
 from kubestow.explain.suggestions.pod_rules import SYSTEM_PREFIX
 from kubestow.explain.suggestions.remedy import (
     ADD_LABEL,
@@ -126,7 +127,10 @@ def add_label(stuck: StuckPod) -> Iterator[Remedy]:
     options = _Options()
     label_of: dict[str, tuple[str, str]] = {}
     if stuck.is_blocked_by("NodeAffinity"):
-        wanted = list(dict.fromkeys(_wanted_labels(stuck.pod)))
+        misspelt = misspelt_keys(stuck)
+        wanted = [
+            label for label in dict.fromkeys(wanted_labels(stuck.pod)) if label[0] not in misspelt
+        ]
         for row in stuck.rows_blocked_by("NodeAffinity"):
             for label in _missing_labels(stuck, stuck.snapshot.nodes[row], wanted):
                 what = f"label {{node}} with {_plain('='.join(label))}"
@@ -146,7 +150,7 @@ def with_label(node: Node, key: str, value: str) -> Node:
     )
 
 
-def _wanted_labels(pod: Pod) -> Iterator[tuple[str, str]]:
+def wanted_labels(pod: Pod) -> Iterator[tuple[str, str]]:
     """Labels with which a node satisfies one requirement of the pod."""
     yield from (pod.spec.node_selector or {}).items()
     affinity = pod.spec.affinity

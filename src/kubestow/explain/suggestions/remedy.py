@@ -23,6 +23,10 @@ CHANGE_HOST_PORT: Final = "ChangeHostPort"
 CHANGE_NODE_AFFINITY: Final = "ChangeNodeAffinity"
 CHANGE_NODE_SELECTOR: Final = "ChangeNodeSelector"
 CHANGE_STORAGE_CLASS: Final = "ChangeStorageClass"
+CORRECT_NAME: Final = "CorrectName"
+CREATE_CLAIM: Final = "CreateClaim"
+CREATE_CLASS: Final = "CreateStorageClass"
+CREATE_RESOURCE_CLAIM: Final = "CreateResourceClaim"
 DELETE_PODS: Final = "DeletePods"
 DROP_DEVICE_SELECTOR: Final = "DropDeviceSelector"
 DROP_HOST_PORT: Final = "DropHostPort"
@@ -33,6 +37,7 @@ DROP_POD_ANTI_AFFINITY: Final = "DropPodAntiAffinity"
 LOWER_DEVICE_COUNT: Final = "LowerDeviceCount"
 LOWER_REQUEST: Final = "LowerRequest"
 LOWER_STORAGE_REQUEST: Final = "LowerStorageRequest"
+MOVE_POD: Final = "MovePod"
 MOVE_VOLUME: Final = "MoveVolume"
 RAISE_MAX_SKEW: Final = "RaiseMaxSkew"
 RAISE_POD_LIMIT: Final = "RaisePodLimit"
@@ -41,9 +46,13 @@ REMOVE_GATES: Final = "RemoveSchedulingGates"
 REMOVE_TAINT: Final = "RemoveTaint"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
 UNCORDON: Final = "Uncordon"
+WAIT: Final = "Wait"
 
 SIZES: Final = {
     REMOVE_GATES: 0,
+    # Nothing is given up.
+    WAIT: 2,
+    CORRECT_NAME: 5,
     # The pod gives up little, or nothing.
     ADD_TOLERATION: 10,
     LOWER_REQUEST: 10,
@@ -51,6 +60,9 @@ SIZES: Final = {
     CHANGE_HOST_PORT: 15,
     UNCORDON: 15,
     ADD_LABEL: 20,
+    CREATE_CLAIM: 20,
+    CREATE_CLASS: 20,
+    CREATE_RESOURCE_CLAIM: 20,
     LOWER_DEVICE_COUNT: 20,
     LOWER_STORAGE_REQUEST: 20,
     CHANGE_NODE_SELECTOR: 25,
@@ -69,6 +81,7 @@ SIZES: Final = {
     DROP_POD_ANTI_AFFINITY: 45,
     # Others are concerned, or data.
     CHANGE_STORAGE_CLASS: 50,
+    MOVE_POD: 60,
     MOVE_VOLUME: 70,
     DELETE_PODS: 80,
     ADD_NODE: 150,

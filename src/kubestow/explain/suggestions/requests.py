@@ -12,18 +12,10 @@ import msgspec
 
 from kubestow.api.meta import ResourceList
 from kubestow.api.pod import Container, Pod, ResourceRequirements
-from kubestow.api.quantity import Format, Quantity, parse_quantity
+from kubestow.api.quantity import Quantity
 from kubestow.api.requests import filter_request, is_sidecar
-from kubestow.api.resources import (
-    CPU,
-    EPHEMERAL_STORAGE,
-    MEMORY,
-    amount,
-    amount_of,
-    is_extended,
-    is_hugepage,
-)
-from kubestow.api.volume_claims import STORAGE
+from kubestow.api.resources import amount, amount_of, is_extended, is_hugepage
+from kubestow.explain.evidence.amounts import quantity_of
 from kubestow.explain.suggestions.remedy import LOWER_REQUEST, Remedy, make_remedy
 from kubestow.explain.suggestions.stuck_pod import StuckPod
 from kubestow.index.nodes import nodes_of
@@ -31,7 +23,6 @@ from kubestow.plugins.node_resources_fit.plugin import NodeResourcesFit
 from kubestow.plugins.node_resources_fit.shortage import Demand
 
 FIT: Final = NodeResourcesFit.name
-_OF_BYTES: Final = (MEMORY, EPHEMERAL_STORAGE, STORAGE)
 
 
 class Cut(NamedTuple):
@@ -187,15 +178,6 @@ def _cut(
     if limits is not None and name in limits and (is_extended(name) or is_hugepage(name)):
         limits = {**limits, name: after}
     return msgspec.structs.replace(resources, requests={**requests, name: after}, limits=limits)
-
-
-def quantity_of(name: str, units: int) -> Quantity:
-    """An amount of a resource, in the form in which most people write it."""
-    if name == CPU:
-        return parse_quantity(f"{units}m") if units % 1000 else parse_quantity(units // 1000)
-    if name in _OF_BYTES or is_hugepage(name):
-        return parse_quantity(str(Quantity(units * 10**9, Format.BINARY_SI, 0)))
-    return parse_quantity(units)
 
 
 def _text(name: str, cuts: list[Cut]) -> str:

@@ -17,7 +17,8 @@ from kubestow.api.pod import is_terminating
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.resources import amount_of
 from kubestow.arrays import BoolArray, IntArray
-from kubestow.explain.suggestions.requests import FIT, quantity_of
+from kubestow.explain.evidence.amounts import quantity_of
+from kubestow.explain.suggestions.requests import FIT
 from kubestow.explain.suggestions.stuck_pod import StuckPod
 from kubestow.plugins.node_resources_fit.plugin import NodeResourcesFit
 from kubestow.plugins.node_resources_fit.shortage import TOO_MANY_PODS, Demand
@@ -28,6 +29,8 @@ NODES_COMPUTED: Final = 24
 CEILINGS_TRIED: Final = 4
 # Up to this many pods the fewest victims are found by trying all pairs and triples.
 PODS_EXACT: Final = 24
+# Pods that are looked at as the only victim.
+LONE_TRIED: Final = 256
 # More victims are not suggested.
 VICTIMS_MAX: Final = 8
 _TOO_FEW: Final = 2**62
@@ -51,6 +54,7 @@ class DeletionRules:
 
     def __init__(self, stuck: StuckPod) -> None:
         self._priority = stuck.attempt.pod.priority
+        self._owner = controller_of(stuck.pod)
         budgets = stuck.cluster.objects.pod_disruption_budgets
         self._budgets = BudgetTable(budgets) if len(budgets) else None
 
@@ -70,25 +74,47 @@ class DeletionRules:
             and not is_terminating(pod.pod)
             and MIRROR_ANNOTATION not in pod.pod.metadata.annotations
             and (owner is None or owner.kind not in ("DaemonSet", "Node"))
+            and (owner is None or self._owner is None or owner.uid != self._owner.uid)
             and self.allows((pod,))
         )
 
 
-def make_room(stuck: StuckPod, rules: DeletionRules, rows: Sequence[int]) -> Iterator[Deletion]:
-    """The best victims on any of these nodes."""
-    plugin = stuck.attempt.profile.plugins.get(FIT)
-    if not rows or not isinstance(plugin, NodeResourcesFit):
-        return
-    table = _Table(stuck, plugin.fit_request(stuck.attempt.state).demands, rows)
-    for ceiling in table.ceilings(stuck.attempt.pod.priority)[:CEILINGS_TRIED]:
-        found = [
-            Deletion(rows[index], pods, table.freed(index, pods))
-            for index in table.closest(ceiling)
-            if (pods := table.fewest(index, ceiling, rules)) is not None
-        ]
-        if found:
-            yield min(found, key=lambda victims: victims.rank)
+class FullNodes:
+    """Nodes on which only resources are short, or the number of pods."""
+
+    def __init__(self, stuck: StuckPod, rules: DeletionRules, rows: Sequence[int]) -> None:
+        self._rows = rows
+        self._rules = rules
+        self._priority = stuck.attempt.pod.priority
+        plugin = stuck.attempt.profile.plugins.get(FIT)
+        self._table: _Table | None = None
+        if rows and isinstance(plugin, NodeResourcesFit):
+            self._table = _Table(stuck, plugin.fit_request(stuck.attempt.state).demands, rows)
+
+    def best(self) -> Iterator[Deletion]:
+        """The best victims on any of these nodes."""
+        table, rules = self._table, self._rules
+        if table is None:
             return
+        for ceiling in table.ceilings(self._priority)[:CEILINGS_TRIED]:
+            found = [
+                Deletion(self._rows[index], pods, table.freed(index, pods))
+                for index in table.closest(ceiling)
+                if (pods := table.fewest(index, ceiling, rules)) is not None
+            ]
+            if found:
+                yield min(found, key=lambda victims: victims.rank)
+                return
+
+    def lone(self) -> Iterator[Deletion]:
+        """Single pods that are enough, the least important first, then the smallest."""
+        table = self._table
+        if table is None:
+            return
+        for number in table.enough_alone(self._priority)[:LONE_TRIED]:
+            pod, index = table.pods[number], int(table.node_of[number])
+            if self._rules.deletable((pod,)):
+                yield Deletion(self._rows[index], (pod,), table.freed(index, (pod,)))
 
 
 class _Table:
@@ -134,6 +160,16 @@ class _Table:
             else:
                 low = middle + 1
         return distinct[low:]
+
+    def enough_alone(self, highest: int) -> list[int]:
+        """Pods that free all that is missing on their node, the least important and smallest
+        first."""
+        is_enough = (self.gain >= self.need[self.node_of]).all(axis=1)
+        numbers = np.flatnonzero(is_enough & (self.priority <= highest))
+        # Shares of the largest pod, so that resources can be added up.
+        largest = np.maximum(self.gain.max(axis=0, initial=0), 1)
+        size = (self.gain[numbers] / largest).sum(axis=1)
+        return numbers[np.lexsort((size, self.priority[numbers]))].tolist()
 
     def closest(self, ceiling: int) -> list[int]:
         """Positions of the nodes where the fewest pods can be enough."""

@@ -21,6 +21,7 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.explain.cluster import StillCluster
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED
+from kubestow.framework.handle import Nominator
 from kubestow.framework.profile import FilterStep, Profile
 from kubestow.framework.runner import (
     FilterError,
@@ -45,14 +46,14 @@ _NO_ROWS: Final = np.empty(0, np.intp)
 class PreparedPod:
     """A pod after PreFilter."""
 
-    def __init__(self, cluster: StillCluster, pod: Pod) -> None:
-        profile = cluster.profile_of(pod)
-        assert profile is not None, pod.spec.scheduler_name
-        self.profile: Profile = profile
-        self.snapshot: Snapshot = cluster.refresh()
+    def __init__(
+        self, profile: Profile, snapshot: Snapshot, nominator: Nominator, pod: Pod
+    ) -> None:
+        self.profile = profile
+        self.snapshot = snapshot
         self.pod = PodInfo(pod)
         self.state = CycleState()
-        self._nominator = cluster.scheduler.queue.nominator
+        self._nominator = nominator
         self.pre_filter: PreFilterOutcome = run_pre_filter(
             profile, self.state, self.pod, nodes_of(self.snapshot)
         )
@@ -87,6 +88,13 @@ class PreparedPod:
         return status is not None
 
 
+def prepared(cluster: StillCluster, pod: Pod) -> PreparedPod:
+    """A pod of a known profile on the cluster as it is."""
+    profile = cluster.profile_of(pod)
+    assert profile is not None, pod.spec.scheduler_name
+    return PreparedPod(profile, cluster.refresh(), cluster.scheduler.queue.nominator, pod)
+
+
 class Blockers:
     """What every filter answers for every node.
 
@@ -106,12 +114,12 @@ class Blockers:
             if step.name not in attempt.state.skip_filter
         ]
         # Filters that work node by node come last, for the nodes on which they matter.
-        for step in sorted(steps, key=lambda step: step.reuse.per_node):
+        for step in sorted(steps, key=lambda step: step.per_node):
             self._ask(attempt, step)
 
     def _ask(self, attempt: PreparedPod, step: FilterStep) -> None:
         rows = np.flatnonzero(self.count >= 0)
-        if step.reuse.per_node:
+        if step.per_node:
             passing, others = np.flatnonzero(self.count == 0), np.flatnonzero(self.count == 1)
             rows = np.sort(np.concatenate((passing, others[:SLOW_ROWS_MAX])))
         nodes = nodes_of(attempt.snapshot, rows)
@@ -157,7 +165,7 @@ class StuckPod:
         self.pod = pod
         self.tolerations: Final = TolerationTable(pod.spec.tolerations)
         self.rows = rows
-        self.attempt: PreparedPod = PreparedPod(cluster, pod)
+        self.attempt: PreparedPod = prepared(cluster, pod)
         self._blockers: Blockers | None = None
 
     @property
@@ -183,7 +191,7 @@ class StuckPod:
 
     def feasible(self, pod: Pod) -> IntpArray:
         """Rows on which this version of the pod fits."""
-        return PreparedPod(self.cluster, pod).feasible(self.rows)
+        return prepared(self.cluster, pod).feasible(self.rows)
 
     def fits(self, pod: Pod) -> bool:
         return len(self.feasible(pod)) > 0

@@ -34,6 +34,7 @@ from kubestow.api.volume_claims import (
     named_claims,
     volume_class,
 )
+from kubestow.explain.evidence.amounts import quantity_of
 from kubestow.explain.suggestions.remedy import (
     CHANGE_STORAGE_CLASS,
     LOWER_STORAGE_REQUEST,
@@ -42,7 +43,6 @@ from kubestow.explain.suggestions.remedy import (
     Remedy,
     make_remedy,
 )
-from kubestow.explain.suggestions.requests import quantity_of
 from kubestow.explain.suggestions.stuck_pod import StuckPod
 from kubestow.plugins.volume_zone import TOPOLOGY_LABELS
 

@@ -9,8 +9,14 @@ from typing import Annotated, Final
 import typer
 
 from kubestow.service.commands.file_options import MaxInput
-from kubestow.service.commands.input_options import STRICT_HELP
-from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
+from kubestow.service.commands.input_options import (
+    STRICT_HELP,
+    AddNodes,
+    Cordon,
+    Drain,
+    Like,
+)
+from kubestow.service.commands.scheduler_options import Compatibility, ConfigFile, FeatureGates
 from kubestow.service.formats import ExplainFormat
 
 _FROM_FILES: Final = "A cluster from files"
@@ -18,7 +24,14 @@ _LIVE: Final = "A live cluster (read only)"
 
 
 def explain(
-    pod: Annotated[str, typer.Argument(metavar="POD", help="Its name, or NAMESPACE/NAME.")],
+    pod: Annotated[
+        str,
+        typer.Argument(
+            metavar="[POD]",
+            help="Its name, or NAMESPACE/NAME; or a workload, such as deploy/web or job/night: all "
+            "its pods that wait.",
+        ),
+    ] = "",
     namespace: Annotated[
         str,
         typer.Option(
@@ -29,6 +42,21 @@ def explain(
             "that has a pod of this name.",
         ),
     ] = "",
+    selector: Annotated[
+        str,
+        typer.Option(
+            "--selector",
+            "-l",
+            metavar="SELECTOR",
+            help="All waiting pods with these labels, such as app=web,tier!=db.",
+        ),
+    ] = "",
+    all_pods: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="All pods that wait, of all namespaces or of that of --namespace."
+        ),
+    ] = False,
     output: Annotated[ExplainFormat, typer.Option("--output", "-o", help="How to print.")] = (
         ExplainFormat.TEXT
     ),
@@ -62,6 +90,7 @@ def explain(
     ] = "",
     config_file: ConfigFile = None,
     feature_gates: FeatureGates = None,
+    compatibility: Compatibility = None,
     files: Annotated[
         list[str] | None,
         typer.Option(
@@ -87,6 +116,10 @@ def explain(
         typer.Option("--strict", help=STRICT_HELP, rich_help_panel=_FROM_FILES),
     ] = False,
     max_input: MaxInput = "",
+    cordon: Cordon = None,
+    drain: Drain = None,
+    add_nodes: AddNodes = None,
+    like: Like = None,
     kubeconfig: Annotated[
         str,
         typer.Option(
@@ -126,6 +159,9 @@ def explain(
     are searched that would make it fit, each of them tried. A pod that is placed is explained as if
     it had to be placed now.
 
+    Of a workload, a selector or --all, all pods that wait are placed together. Those that fit
+    nowhere are grouped by what they wait for, and changes are searched that place most of them.
+
     EVICTING says whether fewer pods on these nodes may help: not where the node itself does not
     suit the pod, as by a label or a taint. "Tried again after a change of" names the kinds whose
     changes let a rejected pod try again, and the plugin that waits for them.
@@ -135,12 +171,25 @@ def explain(
     Example: kubestow explain web-0 -n shop
 
     Example: kubestow explain web-0 -f cluster.yaml -f workload.yaml --node node-a
+
+    Example: kubestow explain --all --add-nodes 2 --like node-a
     """
+    from kubestow.service.commands.cluster_input import changes_of
     from kubestow.service.commands.explain.pod import ExplainRequest, explain_and_print
 
     request = ExplainRequest(
         pod=pod,
         namespace=namespace,
+        selector=selector,
+        is_all=all_pods,
+        changes=changes_of(
+            reschedule=False,
+            cordon=cordon,
+            drain=drain,
+            add_nodes=add_nodes,
+            like=like,
+            remove_pods=None,
+        ),
         output=output,
         node=node,
         is_as_of_now=as_of_now,
@@ -149,6 +198,7 @@ def explain(
         shape=shape,
         config_file=config_file,
         feature_gates=feature_gates or (),
+        compatibility=compatibility,
         files=files or (),
         is_strict=strict,
         kubeconfig=kubeconfig,

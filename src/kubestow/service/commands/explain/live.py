@@ -5,7 +5,7 @@ A server is only asked for lists; nothing is written to it. The role in deploy/ 
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -13,22 +13,28 @@ import numpy as np
 
 from kubestow.api.decode import UNREADABLE
 from kubestow.api.meta import ApiObject
+from kubestow.api.owners import controller_of
 from kubestow.api.pod import Pod
-from kubestow.api.pod_group import PodGroup
+from kubestow.api.pod_group import CompositePodGroup, PodGroup
 from kubestow.api.workload import PriorityClass
-from kubestow.cache.objects import ClusterObjects
+from kubestow.cache.objects import GROUP_KINDS, ClusterObjects
 from kubestow.clock import Clock
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import ServerConfig
 from kubestow.cluster.http.session import ApiSession
 from kubestow.cluster.informer import POD_FIELD_SELECTOR
+from kubestow.cluster.resources import POD_GROUPS
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.errors import ApiError, InputError, NotFoundError
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Explanation
+from kubestow.explain.jobs import JobList, ListedJob, note_jobs
+from kubestow.explain.many_explanation import ManyExplanation
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.service.user_agent import user_agent
+
+T = TypeVar("T", Explanation, ManyExplanation)
 
 _QPS: Final = 50.0
 _BURST: Final = 100
@@ -39,20 +45,30 @@ UNLISTED: Final = (PriorityClass,)
 
 def live_cluster(
     server: ServerConfig,
-    pod_key: tuple[str, str],
+    pod_key: tuple[str, str] | None,
     loaded: LoadedPlugins,
     gates: FeatureGates,
     clock: Clock,
 ) -> StillCluster:
     """The cluster behind an API server; InputError says which rights are missing.
 
-    A pod that has ended is not listed; it is added if it is the one to explain.
+    A pod that has ended is not listed; it is added if it is the one to explain, `pod_key`.
     """
     session = ApiSession(server, clock, user_agent=user_agent(), qps=_QPS, burst=_BURST)
     client = HttpClient(session, rng=np.random.default_rng(0))
     cluster = StillCluster(loaded.config, client, clock, registry=loaded.registry, gates=gates)
+
+    async def read() -> list[ApiObject]:
+        try:
+            objects = await _listed(client, pod_key, gates)
+            if any(isinstance(each, Pod) and _is_of_job(each) for each in objects):
+                note_jobs(cluster, await _jobs(session))
+            return objects
+        finally:
+            client.close()
+
     try:
-        cluster.load(asyncio.run(_listed(client, pod_key, gates)))
+        cluster.load(asyncio.run(read()))
     except ApiError as error:
         raise InputError(f"the cluster at {session.host} cannot be read: {error}") from error
     return cluster
@@ -60,8 +76,17 @@ def live_cluster(
 
 def kept_explanation(server: ServerConfig, pod_key: tuple[str, str], clock: Clock) -> Explanation:
     """What a running scheduler keeps of a pod; InputError if nothing, or if it does not answer."""
+    return _asked(server, clock, Explanation, namespace=pod_key[0], pod=pod_key[1])
+
+
+def kept_of_all(server: ServerConfig, namespace: str, clock: Clock) -> ManyExplanation:
+    """What a running scheduler keeps of all pods that wait, of one namespace or of all."""
+    return _asked(server, clock, ManyExplanation, namespace=namespace, all="true")
+
+
+def _asked(server: ServerConfig, clock: Clock, answer: type[T], **parameters: str) -> T:
     session = ApiSession(server, clock, user_agent=user_agent(), timeout_s=_ANSWER_S)
-    query = urlencode({"namespace": pod_key[0], "pod": pod_key[1]})
+    query = urlencode(parameters)
 
     async def ask() -> bytes:
         try:
@@ -70,7 +95,7 @@ def kept_explanation(server: ServerConfig, pod_key: tuple[str, str], clock: Cloc
             session.close()
 
     try:
-        return msgspec.json.decode(asyncio.run(ask()), type=Explanation)
+        return msgspec.json.decode(asyncio.run(ask()), type=answer)
     except ApiError as error:
         raise InputError(f"the scheduler at {session.host}: {error}") from error
     except UNREADABLE as error:
@@ -80,21 +105,41 @@ def kept_explanation(server: ServerConfig, pod_key: tuple[str, str], clock: Cloc
 
 
 async def _listed(
-    client: HttpClient, pod_key: tuple[str, str], gates: FeatureGates
+    client: HttpClient, pod_key: tuple[str, str] | None, gates: FeatureGates
 ) -> list[ApiObject]:
     kinds = [
         cls
         for cls in ClusterObjects().types()
-        if cls not in UNLISTED and (cls is not PodGroup or gates.enabled("GenericWorkload"))
+        if cls not in UNLISTED and (cls not in GROUP_KINDS or _has_groups(cls, gates))
     ]
+    lists = await asyncio.gather(*(_list(client, cls) for cls in kinds))
+    objects = [each for listed in lists for each in listed]
+    is_named = pod_key is not None
+    if is_named and not any(isinstance(each, Pod) and _key(each) == pod_key for each in objects):
+        objects += await _get_pod(client, pod_key)
+    return objects
+
+
+def _has_groups(cls: type[ApiObject], gates: FeatureGates) -> bool:
+    """Whether groups of this kind are scheduled."""
+    if cls is CompositePodGroup:
+        return gates.has("CompositePodGroup")
+    is_oldest = gates.edition.pod_group_version == POD_GROUPS.version
+    return gates.enabled("GenericWorkload") and (cls is PodGroup) == is_oldest
+
+
+def _is_of_job(pod: Pod) -> bool:
+    owner = controller_of(pod)
+    return owner is not None and owner.kind == "Job"
+
+
+async def _jobs(session: ApiSession) -> list[ListedJob]:
+    """All Jobs; none without the right to list them."""
     try:
-        lists = await asyncio.gather(*(_list(client, cls) for cls in kinds))
-        objects = [each for listed in lists for each in listed]
-        if not any(isinstance(each, Pod) and _key(each) == pod_key for each in objects):
-            objects += await _get_pod(client, pod_key)
-        return objects
-    finally:
-        client.close()
+        listed = await session.request("GET", "/apis/batch/v1/jobs")
+        return msgspec.json.decode(listed, type=JobList).items
+    except (ApiError, *UNREADABLE):
+        return []
 
 
 async def _list(client: ClusterClient, cls: type[ApiObject]) -> Sequence[ApiObject]:

@@ -6,10 +6,8 @@ Not here: its options (`command`), where a cluster comes from (`files`, `live`).
 import shutil
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
 from rich.text import Text
 
 from kubestow.api.meta import object_ref
@@ -19,17 +17,21 @@ from kubestow.clock import SystemClock
 from kubestow.errors import InputError
 from kubestow.explain.annotations import result_annotations
 from kubestow.explain.cluster import StillCluster
+from kubestow.explain.evidence.close_names import close_names
 from kubestow.explain.explanation import Explanation
 from kubestow.explain.one_node import asked_filters
 from kubestow.explain.pod import explain_pod
-from kubestow.explain.suggestions import OfferedNode, find_suggestions
+from kubestow.explain.suggestions import OfferedNode, with_suggestions
 from kubestow.explain.text import explanation_lines
-from kubestow.service.commands.cluster_input import InputRequest
+from kubestow.service.commands.cluster_input import edition_of, edition_of_live
 from kubestow.service.commands.explain.files import FileSource
-from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
+from kubestow.service.commands.explain.many import explain_many_and_print, is_of_many
+from kubestow.service.commands.explain.request import ExplainRequest, input_of, loaded_config
+from kubestow.service.commands.scheduler_config import checked_gates
 from kubestow.service.formats import DataFormat, ExplainFormat
 from kubestow.service.logging import warnings_on_stderr
 from kubestow.service.output import print_data, stdout, stream_json
+from kubestow.simulator.input.changes import InputChanges
 from kubestow.simulator.node_shapes import DEFAULT_CAPACITY, parse_shape
 
 _NOT_OURS: Final = 1  # the exit code
@@ -38,29 +40,12 @@ _NAMES_SHOWN: Final = 5
 _HELPED: Final = ("Unschedulable", "Gated")
 
 
-class ExplainRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asks for."""
-
-    pod: str
-    namespace: str
-    output: ExplainFormat
-    node: str
-    is_as_of_now: bool
-    is_alone: bool
-    has_suggestions: bool
-    shape: str
-    config_file: Path | None
-    feature_gates: Sequence[str]
-    files: Sequence[str]
-    is_strict: bool
-    kubeconfig: str
-    context: str
-    from_address: str
-    skips_verification: bool
-
-
 def explain_and_print(request: ExplainRequest) -> int:
-    """Explain the pod and print that; the exit code."""
+    """Explain the pod, or all pods asked for, and print that; the exit code."""
+    if is_of_many(request):
+        with warnings_on_stderr():
+            explain_many_and_print(request)
+        return 0
     with warnings_on_stderr():
         explained = _kept(request) if request.from_address else _explained(request)
     _print(request, explained)
@@ -75,8 +60,11 @@ class _Explained(NamedTuple):
 
 def _kept(request: ExplainRequest) -> _Explained:
     """What a running scheduler keeps."""
-    if request.files or request.node:
-        raise InputError("--from is what a running scheduler has kept; leave out -f and --node")
+    if request.files or request.node or request.changes != InputChanges():
+        raise InputError(
+            "--from is what a running scheduler has kept; leave out -f, --node and changes of the "
+            "cluster"
+        )
     # Imported here and below: files need no client.
     from kubestow.cluster.http.users_kubeconfig import Kubeconfig
     from kubestow.service.commands.explain.live import kept_explanation
@@ -97,8 +85,7 @@ def _explained(request: ExplainRequest) -> _Explained:
         raise InputError(f'there is no node "{request.node}"{_hint(_node_names(cluster))}')
     explanation = explain_pod(cluster, pod, node=request.node, is_as_of_now=request.is_as_of_now)
     if request.has_suggestions and explanation.outcome in _HELPED:
-        found = find_suggestions(cluster, pod, shape=shape)
-        explanation = msgspec.structs.replace(explanation, suggestions=found)
+        explanation = with_suggestions(cluster, pod, explanation, shape=shape)
     profile = cluster.profile_of(pod)
     if profile is None or request.output is not ExplainFormat.ANNOTATIONS:
         return _Explained(explanation)
@@ -115,14 +102,21 @@ def _shape(text: str) -> OfferedNode | None:
 def _find(request: ExplainRequest) -> tuple[StillCluster, Pod]:
     if request.files and (request.kubeconfig or request.context):
         raise InputError("-f is a cluster from files; leave out --kubeconfig and --context")
-    gates, clock = checked_gates(request.feature_gates), SystemClock()
-    loaded = load_scheduler_config(request.config_file)
+    clock = SystemClock()
     namespace, name = _pod_name(request)
-    if request.files:
-        given = InputRequest(files=request.files, is_strict=request.is_strict)
+    if request.files or request.changes != InputChanges():
+        given = input_of(request)
+        gates = checked_gates(request.feature_gates, edition_of(given, request.compatibility))
+        loaded = loaded_config(request, gates)
         source = FileSource(given, loaded, gates, clock)
         cluster = source.cluster()
-        pod = _pod_of(cluster, namespace, name)
+        try:
+            pod = _pod_of(cluster, namespace, name)
+        except InputError as error:
+            refusal = source.refusal_of(name, cluster)
+            if refusal:
+                raise InputError(f'the pod "{name}" cannot be made: {refusal}') from error
+            raise
         return (cluster, pod) if request.is_alone else _in_turn(source, cluster, pod)
     if request.is_alone:
         raise InputError("--alone is for pods of files; on a live cluster each pod is tried alone")
@@ -132,6 +126,9 @@ def _find(request: ExplainRequest) -> tuple[StillCluster, Pod]:
     kubeconfig = Kubeconfig(request.kubeconfig, request.context, instead=", or give files with -f")
     namespace = namespace or kubeconfig.namespace
     server = kubeconfig.server(clock)
+    edition = edition_of_live(server, clock, request.compatibility)
+    gates = checked_gates(request.feature_gates, edition)
+    loaded = loaded_config(request, gates)
     cluster = live_cluster(server, (namespace, name), loaded, gates, clock)
     return cluster, _pod_of(cluster, namespace, name)
 
@@ -153,6 +150,8 @@ def _in_turn(source: FileSource, cluster: StillCluster, pod: Pod) -> tuple[Still
 
 def _pod_name(request: ExplainRequest) -> tuple[str, str]:
     """Namespace, empty if none is given, and name."""
+    if not request.pod:
+        raise InputError("name a pod, a workload such as deploy/web, --selector or --all")
     text = request.pod.removeprefix("pod/").removeprefix("pods/")
     namespace, slash, name = text.rpartition("/")
     if not name or "/" in namespace or (slash and not namespace):
@@ -183,7 +182,12 @@ def _pod_of(cluster: StillCluster, namespace: str, name: str) -> Pod:
             f'there is no pod "{name}" in namespace "{namespace}"; there is one in {places}'
         )
     where = f' in namespace "{namespace}"' if namespace else ""
-    similar = [object_ref(pod.metadata) for pod in pods if _is_similar(pod.metadata.name, name)]
+    close = close_names(name, {pod.metadata.name for pod in pods})
+    similar = [
+        object_ref(pod.metadata)
+        for pod in pods
+        if _is_similar(pod.metadata.name, name) or pod.metadata.name in close
+    ]
     raise InputError(f'there is no pod "{name}"{where}{_hint(similar)}')
 
 
