@@ -7,10 +7,20 @@ from kubestow.api.declared_features import (
     known_features,
     required_features,
 )
-from kubestow.api.pod import Container, ContainerRestartRule, Pod, PodSpec
+from kubestow.api.pod import (
+    Container,
+    ContainerRestartRule,
+    EphemeralContainer,
+    Pod,
+    PodSpec,
+    VolumeMount,
+)
 
 RESTART = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES = "UserNamespacesHostNetworkSupport"
+MOUNT_OPTIONS = "VolumeBindMountOptions"
+NO_EXEC = VolumeMount(bind_mount_options=("noexec",))
+MOUNTING = Container(volume_mounts=(VolumeMount(), NO_EXEC))
 RESTARTING = Container(restart_policy_rules=(ContainerRestartRule(action="RestartAllContainers"),))
 RESTARTING_ITSELF = Container(restart_policy_rules=(ContainerRestartRule(action="Restart"),))
 
@@ -54,6 +64,18 @@ def test_node_features_are_merged_as_sorted_lists(
         pytest.param(PodSpec(containers=(Container(), RESTARTING)), (RESTART,), id="container"),
         pytest.param(PodSpec(init_containers=(RESTARTING,)), (RESTART,), id="init-container"),
         pytest.param(PodSpec(containers=(RESTARTING_ITSELF,)), (), id="restarts-itself-only"),
+        pytest.param(PodSpec(containers=(MOUNTING,)), (MOUNT_OPTIONS,), id="mount-options"),
+        pytest.param(
+            PodSpec(init_containers=(MOUNTING,)), (MOUNT_OPTIONS,), id="init-mount-options"
+        ),
+        pytest.param(
+            PodSpec(ephemeral_containers=(EphemeralContainer(volume_mounts=(NO_EXEC,)),)),
+            (MOUNT_OPTIONS,),
+            id="ephemeral-mount-options",
+        ),
+        pytest.param(
+            PodSpec(containers=(Container(volume_mounts=(VolumeMount(),)),)), (), id="mount"
+        ),
         pytest.param(
             PodSpec(containers=(RESTARTING,), host_network=True, host_users=False),
             (RESTART, USER_NAMESPACES),

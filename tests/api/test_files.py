@@ -301,7 +301,7 @@ ALIAS_BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
         pytest.param(
             "a.yaml",
             "kind: Pod\nmetadata: {name: a}\n---\njust text\n",
-            '{path}#2: found "just text", expected a Kubernetes object',
+            "{path}#2: found a text, expected a Kubernetes object",
             id="no-map",
         ),
         pytest.param(

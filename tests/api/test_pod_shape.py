@@ -70,9 +70,9 @@ def test_which_claim_it_is_makes_no_difference() -> None:
 def test_pods_that_differ_in_resources_have_one_frame(
     one: dict[str, Any], other: dict[str, Any], is_same: bool
 ) -> None:
-    first, second = shape_of(**one), shape_of(**other)
+    first, second = PodInfo(make_pod(**one)), PodInfo(make_pod(**other))
     assert (first.frame is second.frame) == is_same
-    assert first is not second
+    assert first.shape is not second.shape
 
 
 def test_equal_numbers_are_equal_amounts_however_they_are_written() -> None:
@@ -85,7 +85,8 @@ def test_large_amounts_differ_by_how_they_are_written() -> None:
     one = shape_of(memory="1000000000000000")
     assert shape_of(memory="1P") is not one
     assert shape_of(memory="1000000000000000") is one
-    assert shape_of(memory="1P").frame is one.frame
+    first, second = (PodInfo(make_pod(memory=text)) for text in ("1P", "1000000000000000"))
+    assert first.frame is second.frame
 
 
 @pytest.mark.parametrize("difference", [{"namespace": "b"}, {"labels": {"a": "b"}}])
@@ -120,9 +121,7 @@ def test_requests_are_compared_alone(
     one: dict[str, Any], other: dict[str, Any], is_same: bool
 ) -> None:
     first, second = PodInfo(make_pod(**one)), PodInfo(make_pod(**other))
-    requests = first.shape.requests(first.pod)
-    assert (requests == second.shape.requests(second.pod)) is is_same
-    assert requests == first.shape.requests(make_pod("q", **one))
+    assert (first.shape.requests == second.shape.requests) is is_same
 
 
 def test_quantities_are_all_that_needs_a_hook_to_be_written() -> None:
@@ -156,7 +155,8 @@ def custom_types(found: list[types.Type], seen: set[type]) -> set[type]:
 
 
 def test_shapes_are_freed_with_their_last_pod() -> None:
-    shape = shape_of(cpu="1", image="only-here")
-    kept = [ref(shape), ref(shape.frame)]
+    pod = make_pod(cpu="1", image="only-here")
+    shape = PodShape.of(pod)
+    kept = [ref(shape), ref(shape.frame(pod))]
     del shape
     assert [each() for each in kept] == [None, None]

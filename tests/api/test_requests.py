@@ -382,7 +382,7 @@ def test_the_short_path_equals_the_formula(
         use_status=use_status,
         use_pod_level=use_pod_level,
         use_pod_level_status=True,
-        defaults=requests._defaults(cpu=cpu, memory=memory),
+        defaults=requests.default_requests(cpu=cpu, memory=memory),
     )
     assert short == plain
     assert {name: request_value(name, short) for name in short} == {
@@ -396,13 +396,13 @@ def test_the_short_accounting_equals_the_formula(example: Pod) -> None:
     total = requests._evaluate(
         example, use_status=True, use_pod_level=True, use_pod_level_status=True, defaults={}
     )
-    is_override = requests._is_pod_level_active(example)
+    is_override = requests.is_pod_level_active(example)
     non_zero = requests._evaluate(
         example,
         use_status=True,
         use_pod_level=True,
         use_pod_level_status=True,
-        defaults=requests._defaults(
+        defaults=requests.default_requests(
             cpu=not is_override or "cpu" not in total,
             memory=not is_override or "memory" not in total,
         ),
@@ -482,13 +482,13 @@ def test_many_init_containers_with_own_resources(
     monkeypatch: pytest.MonkeyPatch, sidecar: bool
 ) -> None:
     compared: list[int] = []
-    raise_to = requests._raise_to
+    raise_to = requests.raise_to
 
     def counted(total: ResourceList, amounts: ResourceList) -> None:
         compared.append(len(amounts))
         raise_to(total, amounts)
 
-    monkeypatch.setattr(requests, "_raise_to", counted)
+    monkeypatch.setattr(requests, "raise_to", counted)
     count = 200
     # One sidecar in front, so that plain ones come on top of something.
     pod = init_pod([(sidecar or not i, {f"example.com/r{i}": 1}) for i in range(count)])

@@ -630,3 +630,15 @@ def test_a_delete_can_add_a_finalizer(cluster: MemoryCluster, pod_document: Buil
     assert cluster.delete(PODS, "default", "web-1", finalizer="orphan") is marked
     cluster.patch(PODS, "default", "web-1", {"metadata": {"finalizers": None}}, "merge")
     assert names(cluster) == []
+
+
+def test_a_watch_can_depend_on_another_resource(cluster: MemoryCluster, pod_document: Build):
+    cluster.create(PODS, pod_document("before"))
+    watch = cluster.watch(PODS, only_while=NODES)
+    cluster.create(PODS, pod_document("without"))
+    cluster.create(NODES, {"metadata": {"name": "n1"}})
+    cluster.create(PODS, pod_document("with"))
+    cluster.delete(NODES, "", "n1")
+    cluster.create(PODS, pod_document("after"))
+    assert [event.stored.name for event in watch.events_nowait()] == ["with"]
+    watch.close()

@@ -5,6 +5,7 @@ every kept version can be read again, and a watcher that starts at any version a
 events ends with the state of the list.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import hypothesis.strategies as st
@@ -12,6 +13,7 @@ import pytest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kubestow.api.decode import convert
+from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.selectors import EVERYTHING, Selection, parse_selection
@@ -266,3 +268,30 @@ def test_a_collection_without_history_has_only_the_current_state():
     assert collection.objects_at(1) == {("x", "a"): first}
     with pytest.raises(GoneError):
         collection.changes_since(0)
+
+
+def test_a_document_is_made_when_it_is_first_read():
+    edited: list[str] = []
+
+    def with_phase(phase: str) -> Callable[[JsonObject], JsonObject]:
+        def edit(document: JsonObject) -> JsonObject:
+            edited.append(phase)
+            return {**document, "status": {"phase": phase}}
+
+        return edit
+
+    first = stored("a", 1, spec={"nodeName": "n1"})
+    running = first.edited(2, with_phase("Running"))
+    ended = running.edited(3, with_phase("Succeeded"))
+    assert ended.desired is first.document
+    assert edited == []
+    assert ended.document == {
+        "metadata": {"name": "a", "namespace": "x", "resourceVersion": "3"},
+        "spec": {"nodeName": "n1"},
+        "status": {"phase": "Succeeded"},
+    }
+    assert ended.document is ended.document
+    assert edited == ["Running", "Succeeded"]
+    assert running.document["status"] == {"phase": "Running"}
+    assert running.document["metadata"]["resourceVersion"] == "2"
+    assert ended.typed.metadata.resource_version == "3"

@@ -6,13 +6,23 @@ from kubestow.api.decode import KINDS
 from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod
 from kubestow.api.storage import StorageClass
-from kubestow.cluster.resources import PODS, ApiResource, default_resources
+from kubestow.cluster.resources import (
+    NEWER_POD_GROUP_VERSION,
+    PODS,
+    ApiResource,
+    default_resources,
+)
 from kubestow.errors import NotFoundError
 
 RESOURCES = default_resources()
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"Binding"}))
+def test_groups_of_groups_are_served_beside_newer_groups():
+    resource = default_resources(NEWER_POD_GROUP_VERSION).of_type(KINDS["CompositePodGroup"])
+    assert resource.api_version == "scheduling.k8s.io/v1alpha3"
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"Binding", "CompositePodGroup"}))
 def test_every_kind_the_scheduler_decodes_is_served(kind: str):
     resource = RESOURCES.of_type(KINDS[kind])
     assert resource.kind == kind

@@ -12,17 +12,25 @@ from kubestow.api.pod import Pod
 RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
 
-# Sorted: the bit of a feature is its index here, and `known_features` walks the tuple in order.
+VOLUME_BIND_MOUNT_OPTIONS: Final = "VolumeBindMountOptions"
+
+# Of all editions: what nodes declare of a later one is required by no pod. Sorted: the bit of a
+# feature is its index here, and `known_features` walks the tuple in order.
 KNOWN_FEATURES: Final = (
+    "DRANodeAllocatableResources",
+    "DRAOptionalNodeOperations",
     "ExtendWebSocketsToKubelet",
     "InPlacePodLevelResourcesVerticalScaling",
     "InPlacePodVerticalScalingInitContainers",
+    "InPlacePodVerticalScalingMemoryBackedVolumes",
     RESTART_ALL_CONTAINERS,
     USER_NAMESPACES_HOST_NETWORK,
+    VOLUME_BIND_MOUNT_OPTIONS,
 )
 
 _RESTART_ALL_BIT: Final = 1 << KNOWN_FEATURES.index(RESTART_ALL_CONTAINERS)
 _USER_NAMESPACES_BIT: Final = 1 << KNOWN_FEATURES.index(USER_NAMESPACES_HOST_NETWORK)
+_MOUNT_OPTIONS_BIT: Final = 1 << KNOWN_FEATURES.index(VOLUME_BIND_MOUNT_OPTIONS)
 
 
 def known_features(declared: Sequence[str]) -> int:
@@ -51,12 +59,26 @@ def required_features(pod: Pod) -> int:
         bits |= _RESTART_ALL_BIT
     if pod.spec.host_network and pod.spec.host_users is False:
         bits |= _USER_NAMESPACES_BIT
+    if _has_mount_options(pod):
+        bits |= _MOUNT_OPTIONS_BIT
     return bits
 
 
+def _has_mount_options(pod: Pod) -> bool:
+    """Spec 12 §7.5; servers of earlier versions drop the field."""
+    spec = pod.spec
+    for containers in (spec.containers, spec.init_containers, spec.ephemeral_containers):
+        for container in containers:
+            for mount in container.volume_mounts:
+                if mount.bind_mount_options:
+                    return True
+    return False
+
+
 def _restarts_all_containers(pod: Pod) -> bool:
-    return any(
-        rule.action == "RestartAllContainers"
-        for container in (*pod.spec.containers, *pod.spec.init_containers)
-        for rule in container.restart_policy_rules
-    )
+    for containers in (pod.spec.containers, pod.spec.init_containers):
+        for container in containers:
+            for rule in container.restart_policy_rules:
+                if rule.action == "RestartAllContainers":
+                    return True
+    return False

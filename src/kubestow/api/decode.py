@@ -24,6 +24,7 @@ from kubestow.api.coordination import Binding, Event, Lease
 from kubestow.api.deep_json import LEVELS_KEPT, DeepJson, OpaqueJson, read_json
 from kubestow.api.device import (
     DeviceClass,
+    DeviceTaintRule,
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
@@ -33,6 +34,7 @@ from kubestow.api.node import Node
 from kubestow.api.plain_types import plain
 from kubestow.api.pod import Pod
 from kubestow.api.pod_group import (
+    CompositePodGroup,
     PodGroup,
     PodGroupV1Beta1,
     SchedulerPluginsPodGroup,
@@ -77,8 +79,14 @@ _KINDS_BY_GROUP: Final[dict[str, tuple[type[ApiObject], ...]]] = {
     "coordination.k8s.io": (Lease,),
     "events.k8s.io": (Event,),
     "policy": (PodDisruptionBudget,),
-    "resource.k8s.io": (DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice),
-    "scheduling.k8s.io": (PodGroup, PriorityClass, Workload),
+    "resource.k8s.io": (
+        DeviceClass,
+        DeviceTaintRule,
+        ResourceClaim,
+        ResourceClaimTemplate,
+        ResourceSlice,
+    ),
+    "scheduling.k8s.io": (CompositePodGroup, PodGroup, PriorityClass, Workload),
     "storage.k8s.io": (CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment),
 }
 KINDS: Final[dict[str, type[ApiObject]]] = {
@@ -89,6 +97,7 @@ KINDS: Final[dict[str, type[ApiObject]]] = {
 _BY_VERSION_AND_KIND: Final[dict[tuple[str, str], type[ApiObject]]] = {
     ("scheduling.x-k8s.io/v1alpha1", "PodGroup"): SchedulerPluginsPodGroup,
     ("scheduling.k8s.io/v1beta1", "PodGroup"): PodGroupV1Beta1,
+    ("scheduling.k8s.io/v1alpha3", "PodGroup"): PodGroupV1Beta1,
 }
 
 # What msgspec raises for a text that it cannot decode at once: other types, nulls, no JSON, bytes

@@ -50,6 +50,13 @@ class CapacityRequirements(Object, frozen=True, kw_only=True):
     requests: dict[str, Quantity] = {}
 
 
+class DeviceDerivedAttribute(Object, frozen=True, kw_only=True):
+    """An attribute that constraints see and that is computed (DRADerivedAttributes)."""
+
+    name: str = ""
+    expression: str = ""
+
+
 class ExactDeviceRequest(Object, frozen=True, kw_only=True):
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
@@ -58,6 +65,7 @@ class ExactDeviceRequest(Object, frozen=True, kw_only=True):
     admin_access: bool | None = None
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
+    derived_attributes: tuple[DeviceDerivedAttribute, ...] = ()
 
 
 class DeviceSubRequest(Object, frozen=True, kw_only=True):
@@ -68,6 +76,7 @@ class DeviceSubRequest(Object, frozen=True, kw_only=True):
     count: int = 0
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
+    derived_attributes: tuple[DeviceDerivedAttribute, ...] = ()
 
 
 class DeviceRequest(Object, frozen=True, kw_only=True):
@@ -115,6 +124,7 @@ class DeviceRequestAllocationResult(Object, frozen=True, kw_only=True):
     binding_failure_conditions: tuple[str, ...] = ()
     share_id: str | None = msgspec.field(name="shareID", default=None)
     consumed_capacity: dict[str, Quantity] = {}
+    skip_node_operations: tuple[str, ...] = ()
 
 
 class DeviceAllocationConfiguration(Object, frozen=True, kw_only=True):
@@ -233,6 +243,7 @@ class CounterSet(Object, frozen=True, kw_only=True):
 class DeviceCounterConsumption(Object, frozen=True, kw_only=True):
     counter_set: str = ""
     counters: dict[str, Counter] = {}
+    compatibility_groups: tuple[str, ...] = ()  # DRADeviceCompatibilityGroups
 
 
 class DeviceTaint(Object, frozen=True, kw_only=True):
@@ -272,7 +283,27 @@ class ResourceSliceSpec(Object, frozen=True, kw_only=True):
     per_device_node_selection: bool | None = None
     devices: tuple[Device, ...] = ()
     shared_counters: tuple[CounterSet, ...] = ()
+    skip_node_operations: tuple[str, ...] = ()  # DRAOptionalNodeOperations
 
 
 class ResourceSlice(ApiObject, frozen=True, kw_only=True):
     spec: ResourceSliceSpec = ResourceSliceSpec()
+
+
+class DeviceTaintSelector(Object, frozen=True, kw_only=True):
+    """The devices that a rule is for: all that is given has to be equal."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(Object, frozen=True, kw_only=True):
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(ApiObject, frozen=True, kw_only=True):
+    """A taint that an administrator adds to devices, beside those that their driver publishes."""
+
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()

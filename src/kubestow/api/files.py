@@ -332,7 +332,9 @@ def _claims_to_be_object(value: object) -> bool:
 def _flatten(value: object, source: str) -> Iterator[Document]:
     """The document itself, or the items of a list (`kind: List`, `kind: PodList`, …)."""
     if not is_map(value):
-        raise DecodeError(f"{source}: found {quoted(value)}, expected a Kubernetes object")
+        # Of a text nothing is shown: a file that a scenario or test names may be any, a token too.
+        found = "a text" if isinstance(value, str) else quoted(value)
+        raise DecodeError(f"{source}: found {found}, expected a Kubernetes object")
     kind = value.get("kind")
     if not isinstance(kind, str) or not kind:
         hint = _HELM_HINT if Path(source.partition("#")[0]).name in _CHART_FILES else ""

@@ -19,12 +19,14 @@ from kubestow.api.pod import PodResourceClaim
 from kubestow.api.pod_group import (
     AnyPodGroup,
     BasicPolicy,
+    DisruptionMode,
     PodGroup,
     PodGroupSpec,
     PodGroupV1Beta1,
     SchedulerPluginsPodGroup,
     SchedulingConstraints,
     SchedulingPolicy,
+    WorkloadReference,
 )
 from kubestow.api.quantity import Quantity
 from kubestow.errors import DecodeError
@@ -137,31 +139,17 @@ def _read_scheduler_plugins(
 # --- v1.37 ---
 
 
-class _Mode(Object, frozen=True, kw_only=True):
-    """Without fields; which one is there counts."""
-
-
-class DisruptionModeV1Beta1(Object, frozen=True, kw_only=True):
-    single: _Mode | None = None
-    all: _Mode | None = None
-
-
-class WorkloadReference(Object, frozen=True, kw_only=True):
-    workload_name: str = ""
-    template_name: str = ""
-
-
 class SpecV1Beta1(Object, frozen=True, kw_only=True):
     workload_ref: WorkloadReference | None = None
     scheduling_policy: SchedulingPolicy = SchedulingPolicy(basic=BasicPolicy())
     scheduling_constraints: SchedulingConstraints | None = None
     resource_claims: tuple[PodResourceClaim, ...] = ()
-    disruption_mode: DisruptionModeV1Beta1 | None = None
+    disruption_mode: DisruptionMode | None = None
     priority_class_name: str = ""
     priority: Int32 | None = None
 
 
-def _read_v1beta1(pod_group: PodGroupV1Beta1, spec: SpecV1Beta1, options: GangOptions) -> Group:
+def read_v1beta1(pod_group: PodGroupV1Beta1, spec: SpecV1Beta1, options: GangOptions) -> Group:
     is_whole = spec.disruption_mode is not None and spec.disruption_mode.all is not None
     known = PodGroupSpec(
         scheduling_policy=spec.scheduling_policy,
@@ -184,7 +172,7 @@ DIALECTS: Final = {
             SchedulerPluginsSpec,
             _read_scheduler_plugins,
         ),
-        Dialect(V1BETA1, PodGroupV1Beta1, "", SpecV1Beta1, _read_v1beta1),
+        Dialect(V1BETA1, PodGroupV1Beta1, "", SpecV1Beta1, read_v1beta1),
     )
 }
 

@@ -23,6 +23,20 @@ class GroupKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
+class TreeNode(NamedTuple):
+    """A group of pods, or a group of groups (spec 12 §17)."""
+
+    key: GroupKey
+    is_composite: bool = False
+
+    @property
+    def kind(self) -> str:
+        return "compositepodgroup" if self.is_composite else "podgroup"
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.key}"
+
+
 # Annotations of a group's object that upstream does not have.
 POD_SETS: Final = "kubestow.io/pod-sets"
 REQUIRED_TOPOLOGY: Final = "kubestow.io/required-topology"
@@ -77,6 +91,8 @@ class Group(NamedTuple):
     preferred_domains label keys, wide to narrow, that together identify a domain; the members run
                       in one domain of the first of these that is possible, if one is
     required_domain   the same for `topology_key`; empty: that label alone
+    parent            the name of the composite group that it is part of; empty: it is none's
+    preemption_policy that of the group itself, where it has one
     """
 
     key: GroupKey
@@ -92,6 +108,8 @@ class Group(NamedTuple):
     min_resources: tuple[tuple[str, Quantity], ...] = ()
     preferred_domains: tuple[tuple[str, ...], ...] = ()
     required_domain: tuple[str, ...] = ()
+    parent: str = ""
+    preemption_policy: str | None = None
 
 
 def group_key_of(pod: Pod) -> GroupKey | None:

@@ -28,7 +28,7 @@ SUBDOMAIN_LENGTH_MAX: Final = 253
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 
-_CACHED_SELECTORS_MAX: Final = 16_384
+_CACHED_SELECTORS_MAX: Final = 4_096
 # Selectors with more labels and values than this are not kept: one may take megabytes.
 _KEPT_SIZE_MAX: Final = 256
 

@@ -19,10 +19,17 @@ class ContainerImage(Object, frozen=True, kw_only=True):
     size_bytes: int = 0
 
 
+class PodPreemptionPolicy(Object, frozen=True, kw_only=True):
+    """v1.37: who keeps pods of this node from being evicted for a resize (spec 12 §11)."""
+
+    disable_resize_preemption: tuple[str, ...] = ()
+
+
 class NodeSpec(Object, frozen=True, kw_only=True):
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
     provider_id: str = msgspec.field(name="providerID", default="")
+    pod_preemption_policy: PodPreemptionPolicy | None = None
 
 
 class NodeStatus(Object, frozen=True, kw_only=True):

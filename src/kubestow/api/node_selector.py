@@ -36,7 +36,7 @@ FieldOperator = Literal["In", "NotIn"]
 
 NAME_FIELD: Final = "metadata.name"
 
-_CACHED_MAX: Final = 4_096
+_CACHED_MAX: Final = 2_048
 # Selectors with more requirements and values than this are not kept: one may take megabytes, and
 # is shared by few pods.
 _KEPT_SIZE_MAX: Final = 256

@@ -42,6 +42,10 @@ class ContainerRestartRule(Object, frozen=True, kw_only=True):
     action: str = ""
 
 
+class VolumeMount(Object, frozen=True, kw_only=True):
+    bind_mount_options: tuple[str, ...] = ()
+
+
 class Container(Object, frozen=True, kw_only=True):
     name: str = ""
     image: str = ""
@@ -49,6 +53,13 @@ class Container(Object, frozen=True, kw_only=True):
     resources: ResourceRequirements = ResourceRequirements()
     restart_policy: str | None = None
     restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
+    volume_mounts: tuple[VolumeMount, ...] = ()
+
+
+class EphemeralContainer(Object, frozen=True, kw_only=True):
+    """It requests nothing."""
+
+    volume_mounts: tuple[VolumeMount, ...] = ()
 
 
 class Toleration(Object, frozen=True, kw_only=True):
@@ -246,6 +257,7 @@ class PodSchedulingGroup(Object, frozen=True, kw_only=True):
 class PodSpec(Object, frozen=True, kw_only=True):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
+    ephemeral_containers: tuple[EphemeralContainer, ...] = ()
     volumes: tuple[Volume, ...] = ()
     node_name: str = ""
     # None and {} differ: NodeAffinity's PreFilter skips only when the map is absent.
@@ -370,6 +382,21 @@ def attaches_unclaimed(volume: Volume) -> bool:
         and volume.azure_file is None
         and volume.vsphere_volume is None
     )
+
+
+def resource_claim_names(pod: Pod) -> dict[str, str]:
+    """The names of the pod's resource claims, by the name of their entry in the pod."""
+    names = {
+        entry.name: entry.resource_claim_name
+        for entry in pod.spec.resource_claims
+        if entry.resource_claim_name is not None
+    }
+    made = {
+        status.name: status.resource_claim_name
+        for status in pod.status.resource_claim_statuses
+        if status.resource_claim_name is not None
+    }
+    return {**made, **names}
 
 
 def assign(pod: Pod, node_name: str) -> Pod:

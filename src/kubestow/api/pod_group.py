@@ -72,13 +72,16 @@ class PodGroupTemplate(Object, frozen=True, kw_only=True):
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     scheduling_constraints: SchedulingConstraints | None = None
     resource_claims: tuple[PodResourceClaim, ...] = ()
-    disruption_mode: str | None = None
+    # An object as of v1.37.
+    disruption_mode: str | JsonObject | None = None
     priority_class_name: str = ""
     priority: Int32 | None = None
 
 
 class WorkloadSpec(Object, frozen=True, kw_only=True):
     pod_group_templates: tuple[PodGroupTemplate, ...] = ()
+    # As of v1.37; no part of this program reads what is in them.
+    composite_pod_group_templates: tuple[JsonObject, ...] = ()
 
 
 class Workload(ApiObject, frozen=True, kw_only=True):
@@ -98,6 +101,51 @@ class PodGroupV1Beta1(ApiObject, frozen=True, kw_only=True):
     """Upstream's PodGroup as of v1.37, `scheduling.k8s.io/v1beta1`, likewise."""
 
     spec: JsonObject = {}
+    status: PodGroupStatus = PodGroupStatus()
+
+
+class DisruptionMember(Object, frozen=True, kw_only=True):
+    """Without fields; which one is there counts."""
+
+
+class DisruptionMode(Object, frozen=True, kw_only=True):
+    """As of v1.37: members are evicted one by one (`single`), or `all` together."""
+
+    single: DisruptionMember | None = None
+    all: DisruptionMember | None = None
+
+
+class WorkloadReference(Object, frozen=True, kw_only=True):
+    workload_name: str = ""
+    template_name: str = ""
+
+
+class CompositeGangPolicy(Object, frozen=True, kw_only=True):
+    min_group_count: Int32 = 0
+
+
+class CompositePolicy(Object, frozen=True, kw_only=True):
+    """One of the two is set."""
+
+    basic: BasicPolicy | None = None
+    gang: CompositeGangPolicy | None = None
+
+
+class CompositePodGroupSpec(Object, frozen=True, kw_only=True):
+    parent_composite_pod_group_name: str = ""
+    workload_ref: WorkloadReference | None = None
+    scheduling_policy: CompositePolicy = CompositePolicy()
+    scheduling_constraints: SchedulingConstraints | None = None
+    disruption_mode: DisruptionMode | None = None
+    priority_class_name: str = ""
+    priority: Int32 | None = None
+    preemption_policy: str | None = None
+
+
+class CompositePodGroup(ApiObject, frozen=True, kw_only=True):
+    """Groups of groups as of v1.37, `scheduling.k8s.io/v1alpha3` (spec 12 §17)."""
+
+    spec: CompositePodGroupSpec = CompositePodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
 
 

@@ -22,19 +22,18 @@ from kubestow.api.pod import (
     Pod,
     PodAffinity,
     PodAffinityTerm,
-    PodStatus,
     Toleration,
     assign,
     is_storage,
     priority_of,
 )
 from kubestow.api.pod import WeightedPodAffinityTerm as WeightedApiTerm
-from kubestow.api.pod_shape import PodShape, full_shape
+from kubestow.api.pod_shape import PodFrame, PodShape, full_shape
 from kubestow.api.ports import HostPort, host_ports
-from kubestow.api.requests import AccountedRequest, accounted_request
+from kubestow.api.requests import AccountedRequest, accounted_request, has_status_amounts
 from kubestow.api.taints import TolerationTable
 
-_CACHED_TERMS_MAX: Final = 16_384
+_CACHED_TERMS_MAX: Final = 4_096
 # Longer texts are not kept: any pod may have one.
 _LONG_TEXT: Final = 4096
 _ENCODER: Final = msgspec.json.Encoder()
@@ -84,8 +83,8 @@ class PodInfo:
         if (
             is_other
             or old.spec != pod.spec
-            or _has_resources(old.status)
-            or _has_resources(pod.status)
+            or has_status_amounts(old.status)
+            or has_status_amounts(pod.status)
         ):
             self._clear()
         elif old.metadata.labels != pod.metadata.labels:
@@ -93,22 +92,22 @@ class PodInfo:
 
     def renewed(self, pod: Pod) -> "PodInfo":
         """A PodInfo of this version alone: this one, if it has never had another."""
-        return self if pod is self.pod and not self._has_older_values else PodInfo(pod)
+        return self if pod is self.pod and not self._has_older_values else type(self)(pod)
 
     def derive_as(self, earlier: "PodInfo") -> bool:
         """Take over what is derived from the spec of an earlier version, if nothing of it differs.
 
         Whether nothing does, so that at most the class is another one: an API server adds labels
         with the zone and region to a pod that it binds. The statuses of containers change what a
-        pod counts; one that has just been bound has none.
+        pod counts if they have amounts; those of one that has just been bound have none.
         """
         old, new = earlier.pod, self.pod
         if (
             earlier._has_older_values
-            or old.spec != new.spec
+            or (old.spec is not new.spec and old.spec != new.spec)
             or old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
-            or _has_resources(old.status)
-            or _has_resources(new.status)
+            or has_status_amounts(old.status)
+            or has_status_amounts(new.status)
         ):
             return False
         self._terms = earlier._terms
@@ -122,7 +121,7 @@ class PodInfo:
 
     def assigned_to(self, node_name: str) -> "PodInfo":
         """A copy whose pod is assigned to that node, with the derived values."""
-        copy = PodInfo.__new__(PodInfo)
+        copy = object.__new__(type(self))
         copy.pod = assign(self.pod, node_name)
         copy.uid, copy.key, copy.priority = self.uid, self.key, self.priority
         copy.namespace, copy.name = self.namespace, self.name
@@ -132,7 +131,9 @@ class PodInfo:
         if shape is not None:
             self._host_ports = shape.host_ports
             if self._accounted is None:
-                self._accounted = shape.accounted
+                # Other editions have an `accounted` of their own; here it would only cost a call.
+                own = type(self) is not PodInfo
+                self._accounted = self.accounted if own else shape.accounted
         copy._accounted, copy._host_ports = self._accounted, self._host_ports
         copy._pvc_keys = self._pvc_keys
         copy._pod_class = self._pod_class
@@ -180,6 +181,11 @@ class PodInfo:
         if self._shape is None:
             self._shape = PodShape.of(self.pod)
         return self._shape
+
+    @property
+    def frame(self) -> PodFrame:
+        """The shape less resources."""
+        return self.shape.frame(self.pod)
 
     @property
     def full_shape(self) -> Hashable:
@@ -265,13 +271,6 @@ class PodInfo:
         self._required_node_affinity: RequiredNodeAffinity | None = None
         self._shape: PodShape | None = None
         self._tolerations: TolerationTable[Toleration] | None = None
-
-
-def _has_resources(status: PodStatus) -> bool:
-    """Whether a status has amounts that count instead of those of the spec, or beside them."""
-    return bool(
-        status.container_statuses or status.init_container_statuses or status.resources is not None
-    )
 
 
 class PodClass:

@@ -24,7 +24,7 @@ from kubestow.api.owners import controller_of
 from kubestow.api.pod import Container, Pod, PodSpec, ResourceRequirements, is_storage
 from kubestow.api.ports import host_ports
 from kubestow.api.quantity import Quantity
-from kubestow.api.requests import accounted_request, request_lists
+from kubestow.api.requests import accounted_request, accounted_sum, request_lists
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=enc_hook)
 
@@ -60,18 +60,14 @@ Amount = int | tuple[int, int | None]
 class PodFrame:
     """Interned: equal frames are one object, as long as a reference to it exists."""
 
-    __slots__ = ("__weakref__", "size_bytes")
-
-    def __init__(self, size_bytes: int) -> None:
-        """`size_bytes`: of its text."""
-        self.size_bytes: Final = size_bytes
+    __slots__ = ("__weakref__",)
 
     @staticmethod
     def of(pod: Pod) -> "PodFrame":
         text = _text_without_resources(pod)
         frame = _FRAMES.get(text)
         if frame is None:
-            frame = _FRAMES[text] = PodFrame(len(text))
+            frame = _FRAMES[text] = PodFrame()
         return frame
 
 
@@ -81,66 +77,59 @@ class PodShape:
     text         what is read of the spec, without its quantities
     accounted    what a pod of this shape takes from its node (spec 01 §3.2, view A)
     is_plain     whether the numbers in `accounted` are those of the other views as well
+    requests     equal for shapes whose pods request the same of every resource
     """
 
     __slots__ = (
         "__weakref__",
-        "_requests",
+        "_frame",
         "accounted",
         "amounts",
-        "frame",
         "host_ports",
         "is_plain",
+        "requests",
         "text",
     )
 
     def __init__(self, text: bytes, amounts: tuple[Amount, ...], pod: Pod) -> None:
         """`pod` is any pod of this shape."""
         self.text: Final = text
-        self.frame: Final = PodFrame.of(pod)
         self.amounts: Final = amounts
-        self.accounted: Final = accounted_request(pod)
+        lists = request_lists(pod)
+        self.accounted: Final = accounted_request(pod) if lists is None else accounted_sum(lists)
         # Views differ in how they treat amounts below zero, and in the order of their sums, on
         # which the conversion of large ones may depend.
-        self.is_plain: Final = request_lists(pod) is not None and all(
+        self.is_plain: Final = lists is not None and all(
             [type(amount) is int and 0 <= amount < _NANO_PLAIN for amount in amounts]
         )
+        # Init containers, overhead and statuses count in other ways: such a shape is alone.
+        self.requests: Final[Hashable] = (
+            (text, amounts)
+            if lists is None
+            else tuple(
+                [frozenset(zip(each, map(_amount, each.values()), strict=True)) for each in lists]
+            )
+        )
         self.host_ports: Final = host_ports(pod)
-        self._requests: Hashable = None
+        self._frame: PodFrame | None = None
 
     @staticmethod
     def of(pod: Pod) -> "PodShape":
         text, quantities = _text_and_quantities(pod)
-        shape = _SHAPES.get((text, tuple(map(_nano, quantities))))
-        return shape or PodShape._with_amounts(text, tuple(map(_amount, quantities)), pod)
-
-    @staticmethod
-    def _with_amounts(text: bytes, amounts: tuple[Amount, ...], pod: Pod) -> "PodShape":
-        """A new shape, or one with large amounts."""
-        shape = _SHAPES.get((text, amounts))
+        key = text, tuple(map(_nano, quantities))
+        shape = _SHAPES.get(key)
+        if shape is None and max(key[1], default=0) >= _NANO_LARGE:
+            key = text, tuple(map(_amount, quantities))
+            shape = _SHAPES.get(key)
         if shape is None:
-            shape = _SHAPES[text, amounts] = PodShape(text, amounts, pod)
+            shape = _SHAPES[key] = PodShape(*key, pod)
         return shape
 
-    def requests(self, pod: Pod) -> Hashable:
-        """Equal for shapes whose pods request the same of every resource.
-
-        `pod` is any pod of this shape.
-        """
-        if self._requests is None:
-            lists = request_lists(pod)
-            # Init containers, overhead and statuses count in other ways: such a shape is alone.
-            self._requests = (
-                (self.text, self.amounts)
-                if lists is None
-                else tuple(
-                    [
-                        frozenset([(name, _amount(given)) for name, given in requests.items()])
-                        for requests in lists
-                    ]
-                )
-            )
-        return self._requests
+    def frame(self, pod: Pod) -> PodFrame:
+        """The frame, made when first needed. `pod` is any pod of this shape."""
+        if self._frame is None:
+            self._frame = PodFrame.of(pod)
+        return self._frame
 
 
 # Weak: where every pod asks for another amount, shapes have no bound.

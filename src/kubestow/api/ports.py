@@ -33,7 +33,7 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
     Ports of other init containers are left out, and one requested twice is listed twice.
     """
     spec = pod.spec
-    return (*_requested(filter(is_sidecar, spec.init_containers)), *_requested(spec.containers))
+    return tuple(_requested((*filter(is_sidecar, spec.init_containers), *spec.containers)))
 
 
 class UsedPorts:

@@ -163,7 +163,7 @@ _SMALL_BINARY_DIGITS: Final = {10: 11, 20: 8, 30: 5, 40: 2, 50: -1, 60: -1}
 EXPONENT_MAX: Final = 4096
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=8_192)
 def _parse(text: str) -> Quantity:
     match = _SCANNER.fullmatch(text)
     if not text or match is None:

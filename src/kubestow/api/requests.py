@@ -15,7 +15,7 @@ list of a pod is ever changed or returned.
 Not here: requests that come from device claims (alpha and off, spec 01 §3.5).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -25,6 +25,7 @@ from kubestow.api.pod import (
     Container,
     ContainerStatus,
     Pod,
+    PodStatus,
     ResourceRequirements,
     first_condition,
 )
@@ -50,7 +51,7 @@ def accounted_request(
     InPlacePodLevelResourcesVerticalScaling."""
     lists = _plain_lists(pod, use_status=True, use_pod_level=use_pod_level)
     if lists is not None:
-        return _account_plain(lists)
+        return accounted_sum(lists)
     return _account(pod, use_pod_level=use_pod_level, use_pod_level_status=use_pod_level_status)
 
 
@@ -93,6 +94,12 @@ def request_value(name: str, resource_list: ResourceList) -> int:
 
 def is_scaled_down(old: Pod, new: Pod) -> bool:
     """Whether the pod requests less of some resource (spec 01 §3.2, other consumers)."""
+    if (
+        old.spec is new.spec
+        and not has_status_amounts(old.status)
+        and not has_status_amounts(new.status)
+    ):
+        return False
     before = pod_requests(old, use_status=True, use_pod_level=True)
     after = pod_requests(new, use_status=True, use_pod_level=True)
     # Thousandths for every resource, memory too.
@@ -112,10 +119,10 @@ def pod_requests(
     use_pod_level_status: bool = True,
 ) -> ResourceList:
     """The pod's effective request (spec 01 §3.1) as a fresh list."""
-    defaults = _defaults(cpu=cpu_default, memory=memory_default)
+    defaults = default_requests(cpu=cpu_default, memory=memory_default)
     lists = _plain_lists(pod, use_status=use_status, use_pod_level=use_pod_level)
     if lists is not None:
-        return _sum(_with_defaults(requests, defaults) for requests in lists)
+        return _sum(with_defaults(requests, defaults) for requests in lists)
     return _evaluate(
         pod,
         use_status=use_status,
@@ -142,38 +149,50 @@ def _evaluate(
     defaults: ResourceList,
 ) -> ResourceList:
     """Spec 01 §3.1, step by step (step 4 is off)."""
-    statuses = _statuses_by_name(pod) if use_status else {}
-    is_infeasible = use_status and _is_resize_infeasible(pod)
+    statuses = statuses_by_name(pod) if use_status else {}
+    is_infeasible = use_status and is_resize_infeasible(pod)
 
     def request_of(container: Container) -> ResourceList:
         status = statuses.get(container.name)
         requests = _container_request(container, status, is_infeasible=is_infeasible)
-        return _with_defaults(requests, defaults)
+        return with_defaults(requests, defaults)
 
-    total = _sum(request_of(container) for container in pod.spec.containers)
-    sidecars: ResourceList = {}
-    init_peak: ResourceList = {}
-    for container in pod.spec.init_containers:
-        if is_sidecar(container):
-            request = request_of(container)
-            _add(total, request)
-            _add(sidecars, request)
-            during = _named(sidecars, request)
-        else:
-            # Plain init containers are always read from the spec (spec 01 §3.3).
-            request = _with_defaults(container.resources.requests or {}, defaults)
-            during = _sum((request, _named(sidecars, request)))
-        # Only names of this container: for all others the peak has what the sidecars request.
-        _raise_to(init_peak, during)
-    _raise_to(total, init_peak)
+    def init_request_of(container: Container) -> ResourceList:
+        # Plain init containers are always read from the spec (spec 01 §3.3).
+        return with_defaults(container.resources.requests or {}, defaults)
 
+    total = container_total(pod, request_of, init_request_of)
     if use_pod_level:
         total |= _pod_level_request(
             pod, use_status=use_status and use_pod_level_status, is_infeasible=is_infeasible
         )
     # After the override, so that overhead comes on top of pod-level requests.
     if pod.spec.overhead is not None:
-        _add(total, pod.spec.overhead)
+        add_requests(total, pod.spec.overhead)
+    return total
+
+
+def container_total(
+    pod: Pod,
+    request_of: Callable[[Container], ResourceList],
+    init_request_of: Callable[[Container], ResourceList],
+) -> ResourceList:
+    """What all containers together request; `init_request_of` is for init containers that end."""
+    total = _sum(request_of(container) for container in pod.spec.containers)
+    sidecars: ResourceList = {}
+    init_peak: ResourceList = {}
+    for container in pod.spec.init_containers:
+        if is_sidecar(container):
+            request = request_of(container)
+            add_requests(total, request)
+            add_requests(sidecars, request)
+            during = _named(sidecars, request)
+        else:
+            request = init_request_of(container)
+            during = _sum((request, _named(sidecars, request)))
+        # Only names of this container: for all others the peak has what the sidecars request.
+        raise_to(init_peak, during)
+    raise_to(total, init_peak)
     return total
 
 
@@ -192,7 +211,7 @@ def _container_request(
 def _pod_level_request(pod: Pod, *, use_status: bool, is_infeasible: bool) -> ResourceList:
     """What replaces the containers' sums, name by name (spec 01 §3.4)."""
     requests = (pod.spec.resources and pod.spec.resources.requests) or {}
-    supported = [name for name in requests if _is_pod_level_name(name)]
+    supported = [name for name in requests if is_pod_level_name(name)]
     effective = requests
     if use_status and pod.status.resources is not None:
         effective = _resized(
@@ -214,12 +233,22 @@ def _resized(
 ) -> ResourceList:
     """The maximum of spec, actuated and allocated; an infeasible spec is left out."""
     effective = {} if is_infeasible else dict(spec)
-    _raise_to(effective, actuated.requests or {})
-    _raise_to(effective, allocated or {})
+    raise_to(effective, actuated.requests or {})
+    raise_to(effective, allocated or {})
     return effective
 
 
-def _statuses_by_name(pod: Pod) -> dict[str, ContainerStatus]:
+def has_status_amounts(status: PodStatus) -> bool:
+    """Whether a status has amounts that count instead of those of the spec, or beside them."""
+    if status.resources is not None or status.allocated_resources:
+        return True
+    for container in status.container_statuses + status.init_container_statuses:
+        if container.resources is not None or container.allocated_resources:
+            return True
+    return False
+
+
+def statuses_by_name(pod: Pod) -> dict[str, ContainerStatus]:
     # One map for both kinds: an init container's status wins on a name clash.
     status = pod.status
     return {
@@ -227,19 +256,19 @@ def _statuses_by_name(pod: Pod) -> dict[str, ContainerStatus]:
     }
 
 
-def _is_resize_infeasible(pod: Pod) -> bool:
+def is_resize_infeasible(pod: Pod) -> bool:
     # The first condition of the type decides, by its reason alone; its status is not read.
     condition = first_condition(pod.status.conditions, "PodResizePending")
     return condition is not None and condition.reason == "Infeasible"
 
 
-def _is_pod_level_name(name: str) -> bool:
+def is_pod_level_name(name: str) -> bool:
     return name in (CPU, MEMORY) or is_hugepage(name)
 
 
-def _is_pod_level_active(pod: Pod) -> bool:
+def is_pod_level_active(pod: Pod) -> bool:
     requests = (pod.spec.resources and pod.spec.resources.requests) or {}
-    return any(_is_pod_level_name(name) for name in requests)
+    return any(is_pod_level_name(name) for name in requests)
 
 
 def _account(pod: Pod, *, use_pod_level: bool, use_pod_level_status: bool) -> AccountedRequest:
@@ -247,7 +276,7 @@ def _account(pod: Pod, *, use_pod_level: bool, use_pod_level_status: bool) -> Ac
         pod, use_pod_level=use_pod_level, use_pod_level_status=use_pod_level_status
     )
     # Spec 01 §4: with pod-level requests a default counts only for a name the total lacks.
-    is_override = use_pod_level and _is_pod_level_active(pod)
+    is_override = use_pod_level and is_pod_level_active(pod)
     non_zero = pod_requests(
         pod,
         use_status=True,
@@ -299,13 +328,17 @@ def _is_settled(pod: Pod) -> bool:
     return True
 
 
-def _account_plain(lists: list[ResourceList]) -> AccountedRequest:
+def accounted_sum(lists: list[ResourceList]) -> AccountedRequest:
+    """View A of a pod whose containers' lists decide it (`request_lists`)."""
     total = lists[0] if len(lists) == 1 else _sum(lists)
-    return AccountedRequest(
-        requested=Resources.from_list(total),
-        non_zero_cpu=_plain_non_zero(lists, total, CPU, DEFAULT_CPU).milli_value(),
-        non_zero_memory=_plain_non_zero(lists, total, MEMORY, DEFAULT_MEMORY).value(),
-    )
+    requested = Resources.from_list(total)
+    cpu, memory = requested.milli_cpu, requested.memory
+    for requests in lists:
+        if CPU not in requests or MEMORY not in requests:
+            cpu = _plain_non_zero(lists, total, CPU, DEFAULT_CPU).milli_value()
+            memory = _plain_non_zero(lists, total, MEMORY, DEFAULT_MEMORY).value()
+            break
+    return AccountedRequest(requested, cpu, memory)
 
 
 def _plain_non_zero(
@@ -325,11 +358,11 @@ def _plain_non_zero(
 def _sum(lists: Iterable[ResourceList]) -> ResourceList:
     total: ResourceList = {}
     for requests in lists:
-        _add(total, requests)
+        add_requests(total, requests)
     return total
 
 
-def _add(total: ResourceList, requests: ResourceList) -> None:
+def add_requests(total: ResourceList, requests: ResourceList) -> None:
     for name, quantity in requests.items():
         current = total.get(name)
         total[name] = quantity if current is None else current + quantity
@@ -340,14 +373,14 @@ def _named(requests: ResourceList, names: Iterable[str]) -> ResourceList:
     return {name: requests[name] for name in names if name in requests}
 
 
-def _raise_to(total: ResourceList, requests: ResourceList) -> None:
+def raise_to(total: ResourceList, requests: ResourceList) -> None:
     for name, quantity in requests.items():
         current = total.get(name)
         if current is None or current < quantity:
             total[name] = quantity
 
 
-def _defaults(*, cpu: bool, memory: bool) -> ResourceList:
+def default_requests(*, cpu: bool, memory: bool) -> ResourceList:
     defaults: ResourceList = {}
     if cpu:
         defaults[CPU] = DEFAULT_CPU
@@ -356,6 +389,6 @@ def _defaults(*, cpu: bool, memory: bool) -> ResourceList:
     return defaults
 
 
-def _with_defaults(requests: ResourceList, defaults: ResourceList) -> ResourceList:
+def with_defaults(requests: ResourceList, defaults: ResourceList) -> ResourceList:
     # Only an absent name gets its default; an explicit zero stays (spec 01 §4).
     return {**defaults, **requests} if defaults else requests

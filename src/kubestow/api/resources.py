@@ -118,7 +118,7 @@ def is_prefixed_native(name: str) -> bool:
     return _NATIVE_MARK in name
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=4_096)
 def is_extended(name: str) -> bool:
     if is_native(name) or name.startswith(_QUOTA_PREFIX):
         return False
@@ -133,7 +133,7 @@ def is_attachable_volume(name: str) -> bool:
     return name.startswith(ATTACHABLE_VOLUMES_PREFIX)
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=4_096)
 def is_scalar(name: str) -> bool:
     """Whether the vector counts the name among its scalars."""
     return (

@@ -10,6 +10,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.workload import PodDisruptionBudget
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
+from kubestow.apiserver.writes.server_fields import require_same
 from kubestow.cluster.documents import as_object, objects_in, replaced_at, value_at
 from kubestow.cluster.resources import PODS
 from kubestow.errors import ApiError
@@ -30,11 +31,17 @@ def evict(
     *,
     now: str,
     uid: str = "",
+    resource_version: str = "",
     grace_period_s: int | None = None,
 ) -> None:
-    """Delete the pod; ApiError with code 429 if its budget allows no disruption now."""
+    """Delete the pod; ApiError with code 429 if its budget allows no disruption now.
+
+    ConflictError unless it has the UID and the version given; the budget is spent before, as by an
+    API server.
+    """
     if value_at(pod.document, "status", "phase") == "Running":
         _spend_budget(cluster, pod, now)
+    require_same(pod, uid=uid, resource_version=resource_version)
     if "deletionTimestamp" not in pod.metadata:
         condition = {**_CONDITION, "lastTransitionTime": now}
         cluster.change(

@@ -17,7 +17,8 @@ class IdentitySource:
     """A sequence of identifiers, fixed by its seed; one source never repeats a UID."""
 
     def __init__(self, seed: int = 0) -> None:
-        self._key = seed.to_bytes(16, "little", signed=True)
+        key = seed.to_bytes(16, "little", signed=True)
+        self._empty = hashlib.blake2b(key=key, digest_size=16)
         self._count = 0
 
     def next_uid(self) -> str:
@@ -36,6 +37,6 @@ class IdentitySource:
 
     def _next_digest(self) -> bytes:
         self._count += 1
-        return hashlib.blake2b(
-            self._count.to_bytes(8, "little"), key=self._key, digest_size=16
-        ).digest()
+        hasher = self._empty.copy()
+        hasher.update(self._count.to_bytes(8, "little"))
+        return hasher.digest()

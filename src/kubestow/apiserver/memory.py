@@ -12,13 +12,14 @@ simulated one, calls `finish_termination`), deleting dependents (`garbage_collec
 content of namespaces (`controllers.emptying`).
 """
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kubestow.api.meta import JsonObject
+from kubestow.api.meta import JsonObject, Object
+from kubestow.api.pod import Pod
 from kubestow.apiserver.custom.definitions import Definitions
 from kubestow.apiserver.custom.rules import CLEANUP
 from kubestow.apiserver.identity import IdentitySource
@@ -34,11 +35,14 @@ from kubestow.apiserver.served import ServedTable
 from kubestow.apiserver.store import (
     Change,
     Collection,
+    Edit,
     Key,
     StoredObject,
     decode_token,
     encode_token,
 )
+from kubestow.apiserver.subscribers import Subscribers
+from kubestow.apiserver.traits import ANY
 from kubestow.apiserver.watch import EventTest, Watch, WatchEvent, event_of
 from kubestow.apiserver.writes import namespaces
 from kubestow.apiserver.writes.admission import (
@@ -48,11 +52,14 @@ from kubestow.apiserver.writes.admission import (
     admit_pod_update,
     decoded,
 )
-from kubestow.apiserver.writes.binding import bound
+from kubestow.apiserver.writes.binding import bound, require_node_name
 from kubestow.apiserver.writes.defaults import apply_defaults
-from kubestow.apiserver.writes.deletion import after_delete, is_finished
-from kubestow.apiserver.writes.groups import drop_disabled
+from kubestow.apiserver.writes.deletion import after_delete, is_finished, is_removed_at_once
+from kubestow.apiserver.writes.dropped_fields import drop_disabled
+from kubestow.apiserver.writes.names import require_stored_names
 from kubestow.apiserver.writes.patch import apply_patch
+from kubestow.apiserver.writes.pod_admission import PodAdmission
+from kubestow.apiserver.writes.pod_updates import with_claim_statuses
 from kubestow.apiserver.writes.server_fields import (
     SERVER_FIELDS,
     has_other_content,
@@ -131,7 +138,9 @@ class MemoryCluster:
         With `lists_as_created` whole lists are in the order of creation, not of names: a scheduler
         that starts then sees nodes and pods in the order in which one that was there has seen them.
         """
-        self.resources: Final = default_resources() if resources is None else resources
+        if resources is None:
+            resources = default_resources(gates.edition.pod_group_version)
+        self.resources: Final = resources
         self.served: Final = ServedTable(self.resources)
         self._definitions = Definitions(self.served)
         self.gates: Final = gates
@@ -142,10 +151,10 @@ class MemoryCluster:
         self._is_dry_run = False
         self._history_max = history_max
         self._identities = IdentitySource(seed)
+        self._pod_admission = PodAdmission()
         self._version = 0
         self._collections: dict[str, Collection] = {}
-        self._watches: dict[str, tuple[Watch, ...]] = {}
-        self._observers: dict[str, tuple[Callable[[WatchEvent], None], ...]] = {}
+        self._subscribers: dict[str, Subscribers] = {}
 
     @property
     def version(self) -> int:
@@ -160,7 +169,7 @@ class MemoryCluster:
                 for name, collection in self._collections.items()
                 if collection.objects
             },
-            watch_count=sum(map(len, self._watches.values())),
+            watch_count=sum(len(each.watches) for each in self._subscribers.values()),
         )
 
     # --- Reading ------------------------------------------------------------------------------
@@ -175,6 +184,10 @@ class MemoryCluster:
     def find(self, resource: ApiResource, namespace: str, name: str) -> StoredObject | None:
         """The object as it is now, None if there is none."""
         return self._collection(resource).objects.get((namespace, name))
+
+    def objects_by_key(self, resource: ApiResource) -> Mapping[Key, StoredObject]:
+        """The objects of a built-in resource as they are at any time, by namespace and name."""
+        return self._collection(resource).objects
 
     def objects_of(self, resource: ApiResource) -> Iterable[StoredObject]:
         """All objects of a resource, in the order in which they were created."""
@@ -218,7 +231,7 @@ class MemoryCluster:
             key
             for key, stored in objects.items()
             if (after is None or key > after)
-            and (selection.is_everything or selection.matches(stored.document))
+            and (selection.is_everything or selection.selects(stored))
         ]
         if not self._lists_as_created or limit or is_exact:
             keys.sort()
@@ -239,14 +252,17 @@ class MemoryCluster:
         from_version: int = 0,
         bookmarks: bool = False,
         initial_events: bool = False,
+        only_while: ApiResource | None = None,
+        traits: int = ANY,
         concerns: EventTest | None = None,
         wakes: EventTest | None = None,
     ) -> Watch:
         """All changes after a version; GoneError if it is too old.
 
         From version 0 the watch begins with an ADDED event for every existing object; with
-        `initial_events` too, followed by a bookmark that marks their end. Events that
-        `concerns` refuses are left out; those that `wakes` refuses may be read later.
+        `initial_events` too, followed by a bookmark that marks their end. Events of pods with none
+        of the `traits` are left out, those that `concerns` refuses, and all while there is no
+        object of the resource `only_while`; those that `wakes` refuses may be read later.
         """
         if from_version > self._version:
             raise too_large_version(from_version, self._version)
@@ -255,20 +271,25 @@ class MemoryCluster:
             selection,
             bookmarks=bookmarks,
             on_close=lambda closed: self._unsubscribe(resource, closed),
+            only_while=only_while,
+            traits=traits,
             concerns=concerns,
             wakes=wakes,
         )
+        subscribers = self._subscribers_of(resource)
         if initial_events or from_version == 0:
-            for stored in self.list(resource, selection).items:
-                watch.push(WatchEvent("ADDED", stored))
+            is_open = self._is_open(watch)
+            for stored in self.list(resource, selection).items if is_open else ():
+                if traits == ANY or subscribers.is_read(watch, Change(0, None, stored)):
+                    watch.push(WatchEvent("ADDED", stored))
             if initial_events:
                 end = self._bookmark(resource, {INITIAL_EVENTS_END: "true"})
                 watch.push(WatchEvent("BOOKMARK", end))
         else:
             for change in collection.changes_since(from_version):
-                watch.offer(change, event_of(change))
-        name = resource.qualified_name
-        self._watches[name] = (*self._watches.get(name, ()), watch)
+                if traits == ANY or subscribers.is_read(watch, change):
+                    watch.offer(change, event_of(change))
+        subscribers.add(watch)
         return watch
 
     def observe(self, resource: ApiResource, on_event: Callable[[WatchEvent], None]) -> None:
@@ -278,20 +299,19 @@ class MemoryCluster:
         """
         for stored in self.list(resource).items:
             on_event(WatchEvent("ADDED", stored))
-        name = resource.qualified_name
-        self._observers[name] = (*self._observers.get(name, ()), on_event)
+        self._subscribers_of(resource).observe(on_event)
 
     def send_bookmarks(self) -> None:
         """Send a bookmark with the current version to every watch that requested bookmarks."""
-        for name, watches in self._watches.items():
+        for name, subscribers in self._subscribers.items():
             bookmark = self._bookmark(self.resources.named(name))
-            for watch in watches:
+            for watch in subscribers.watches:
                 watch.offer_bookmark(bookmark)
 
     def close_watches(self) -> None:
         """End every watch, as a server that shuts down does; readers open new ones."""
-        for watches in tuple(self._watches.values()):
-            for watch in watches:
+        for subscribers in tuple(self._subscribers.values()):
+            for watch in subscribers.watches:
                 watch.close()
 
     # --- Writing ------------------------------------------------------------------------------
@@ -329,11 +349,12 @@ class MemoryCluster:
         }
         if self._namespace_lifecycle:
             document = self._in_lifecycle(resource, document)
-        admitted = (
-            admit_new(resource, document, self)
-            if is_admitted
-            else Admitted(document, decoded(resource, document))
-        )
+        if not is_admitted:
+            admitted = Admitted(document, decoded(resource, document))
+        elif resource is PODS:
+            admitted = self._pod_admission.admit(document, self)
+        else:
+            admitted = admit_new(resource, document, self)
         new = StoredObject(resource, admitted.document, version, admitted.typed)
         if new.key in collection.objects:
             raise already_exists(resource, new.name)
@@ -346,6 +367,7 @@ class MemoryCluster:
 
         A document of any kind is checked for wrong types, and loses the fields that its kind does
         not have, as one that a client sends. Pods and nodes are decoded when they are created.
+        Without admission names are still checked.
         """
         ordered = sorted(documents, key=lambda document: document.get("kind") not in LOADED_FIRST)
         return tuple(self._load_one(document, admission) for document in ordered)
@@ -355,6 +377,8 @@ class MemoryCluster:
         if served.stored not in (PODS, NODES):
             document = served.read(document).document
         document = served.to_store(served.admit(document))
+        if admission is False:
+            require_stored_names(served.stored, as_object(document.get("metadata")))
         return self.create(served.stored, document, admission=admission)
 
     def update(
@@ -399,6 +423,15 @@ class MemoryCluster:
         old = self.get(resource, namespace, name)
         return self._change(old, edit(old.document), subresource, is_part=is_part)
 
+    def write_status(self, old: StoredObject, status: Object, edit: Edit) -> StoredObject:
+        """Store another status of an object, made by a part of this process.
+
+        `old` is the newest version, and the status differs from its own; it is what that of the
+        document converts to that `edit` makes of the old one. Nothing of that is checked.
+        """
+        new = old.edited(self._version + 1, edit, status=status)
+        return self._commit(self._collection(old.resource), old, new)
+
     def replace(self, resource: ApiResource, document: JsonObject) -> StoredObject:
         """Store a version of an object as it is, with its status and without admission."""
         metadata: JsonObject = document["metadata"]
@@ -423,6 +456,9 @@ class MemoryCluster:
         """
         old = self.get(resource, namespace, name)
         require_same(old, uid=uid, resource_version=resource_version)
+        pod = old.known_typed
+        if isinstance(pod, Pod) and not finalizer and is_removed_at_once(pod, grace_period_s):
+            return self._remove(self._collection(resource), old)
         if self._namespace_lifecycle and resource is NAMESPACES:
             namespaces.require_deletable(name)
         if self._namespace_lifecycle and resource is CUSTOM_RESOURCE_DEFINITIONS:
@@ -463,6 +499,8 @@ class MemoryCluster:
         """Place a pod on a node (the binding subresource); ConflictError if it has a node."""
         if not node_name:
             raise invalid("Binding", name, ["target.name: Required value"])
+        if self.gates.edition.api.checks_binding_targets:
+            require_node_name(name, node_name)
         collection = self._collection(PODS)
         old = collection.objects.get((namespace, name))
         if old is None:
@@ -528,7 +566,10 @@ class MemoryCluster:
             resource_version=metadata.get("resourceVersion") or "",
         )
         if subresource == "status":
-            document = {**old.document, "status": as_object(wanted.get("status"))}
+            status = as_object(wanted.get("status"))
+            if old.resource is PODS and self.gates.edition.api.keeps_claim_statuses:
+                status = with_claim_statuses(status, old.document)
+            document = {**old.document, "status": status}
         else:
             document = with_server_parts(old, wanted)
             if self._is_held(old.document):
@@ -596,17 +637,33 @@ class MemoryCluster:
             return
         self._version = change.version
         collection.apply(change)
-        if collection.resource is CUSTOM_RESOURCE_DEFINITIONS:
+        resource = collection.resource
+        if resource is CUSTOM_RESOURCE_DEFINITIONS:
             self._follow_definition(change)
-        name = collection.resource.qualified_name
-        observers, watches = self._observers.get(name, ()), self._watches.get(name, ())
-        if not observers and not watches:
+        if change.old is None or change.new is None:
+            self._after_count(collection)
+        subscribers = self._subscribers.get(resource.qualified_name)
+        if subscribers is not None:
+            subscribers.publish(change)
+
+    def _after_count(self, collection: Collection) -> None:
+        """Open or close the watches that depend on there being objects of a resource."""
+        if len(collection.objects) > 1:
             return
-        event = event_of(change)
-        for on_event in observers:
-            on_event(event)
-        for watch in watches:
-            watch.offer(change, event)
+        resource = collection.resource
+        for subscribers in self._subscribers.values():
+            if any(watch.only_while == resource for watch in subscribers.watches):
+                subscribers.choose_again()
+
+    def _is_open(self, watch: Watch) -> bool:
+        return watch.only_while is None or self.has_any(watch.only_while)
+
+    def _subscribers_of(self, resource: ApiResource) -> Subscribers:
+        name = resource.qualified_name
+        found = self._subscribers.get(name)
+        if found is None:
+            found = self._subscribers[name] = Subscribers(resource, self._is_open)
+        return found
 
     def _follow_definition(self, change: Change) -> None:
         self._definitions.follow(change)
@@ -616,7 +673,8 @@ class MemoryCluster:
         elif change.new is None:
             # Its objects are gone with it, and so are the watches of them.
             self._collections.pop(name, None)
-            for watch in self._watches.pop(name, ()):
+            gone = self._subscribers.pop(name, None)
+            for watch in () if gone is None else gone.watches:
                 watch.close()
 
     def _bookmark(
@@ -633,11 +691,8 @@ class MemoryCluster:
         return StoredObject(resource, document, self._version)
 
     def _unsubscribe(self, resource: ApiResource, closed: Watch) -> None:
-        name = resource.qualified_name
-        if name in self._watches:
-            self._watches[name] = tuple(
-                watch for watch in self._watches[name] if watch is not closed
-            )
+        if (subscribers := self._subscribers.get(resource.qualified_name)) is not None:
+            subscribers.remove(closed)
 
 
 def _namespace(resource: ApiResource, metadata: JsonObject) -> str:

@@ -54,7 +54,8 @@ class MemoryClient(ClusterClient):
         cluster = self._cluster
         match request:
             case BindPod(pod, node_name):
-                cluster.bind(*request.key, node_name, uid=pod.metadata.uid)
+                metadata = pod.metadata
+                cluster.bind(metadata.namespace, metadata.name, node_name, uid=metadata.uid)
             case PatchPodStatus(pod, condition, nominated_node_name):
                 patch = pod_status_patch(
                     pod, condition=condition, nominated_node_name=nominated_node_name

@@ -8,12 +8,14 @@ Not here: selectors inside objects, such as a service's or an affinity term's (`
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from kubestow.api.labels import Operator, Requirement, Selector, SelectorError, parse_requirement
-from kubestow.api.meta import JsonObject
+from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.apiserver.refusals import bad_request
+from kubestow.apiserver.store import StoredObject
 from kubestow.cluster.documents import as_object
 from kubestow.cluster.resources import ApiResource
 
@@ -44,6 +46,23 @@ class Selection:
             return False
         return self.labels is None or self.labels.matches(as_object(metadata.get("labels")))
 
+    def selects(self, stored: StoredObject) -> bool:
+        """Whether the object matches; its document is not made if its typed struct suffices."""
+        typed, fields = stored.known_typed, self.fields
+        if typed is None or (fields is not None and not fields.is_typed):
+            return self.matches(stored.document)
+        if fields is not None:
+            # A plain loop without further functions, as that over documents.
+            for _, wanted, excluded, read in fields.requirements:
+                assert read is not None
+                text = read(typed)
+                if text in excluded or (wanted is not None and text != wanted):
+                    return False
+        metadata = typed.metadata
+        if self.namespace and metadata.namespace != self.namespace:
+            return False
+        return self.labels is None or self.labels.matches(metadata.labels)
+
 
 EVERYTHING: Final = Selection()
 
@@ -71,19 +90,22 @@ class FieldTerm(NamedTuple):
     path: tuple[str, ...]
     wanted: str | None
     excluded: frozenset[str]
+    # The field of the typed struct, if that is a text there as well.
+    read_typed: Callable[[ApiObject], str] | None = None
 
 
 class FieldSelector:
     """An AND of requirements, one for each field."""
 
-    __slots__ = ("requirements",)
+    __slots__ = ("is_typed", "requirements")
 
     def __init__(self, requirements: tuple[FieldTerm, ...]) -> None:
         self.requirements: Final = requirements
+        self.is_typed: Final = all(one.read_typed is not None for one in requirements)
 
     def matches(self, document: JsonObject) -> bool:
         # Plain loops without further functions: every event of every pod passes here.
-        for path, wanted, excluded in self.requirements:
+        for path, wanted, excluded, _ in self.requirements:
             value: Any = document
             for step in path:
                 # No isinstance: it is a call, and JSON makes no other kind of dict.
@@ -119,6 +141,15 @@ _SELECTABLE: Final[dict[str, frozenset[str]]] = {
         )
     ),
 }  # fmt: skip
+# Texts of the typed structs, which are empty where a document has none.
+_TYPED_TEXTS: Final[dict[str, dict[str, str]]] = {
+    "pods": {
+        "spec.nodeName": "spec.node_name",
+        "spec.schedulerName": "spec.scheduler_name",
+        "status.phase": "status.phase",
+        "status.nominatedNodeName": "status.nominated_node_name",
+    }
+}
 _ALWAYS_SELECTABLE: Final = frozenset(("metadata.name", "metadata.namespace"))
 _BOOLEAN_FIELDS: Final = frozenset((("spec", "unschedulable"), ("spec", "hostNetwork")))
 
@@ -128,7 +159,7 @@ def parse_field_selector(resource: ApiResource, text: str) -> FieldSelector | No
     by_path: dict[tuple[str, ...], FieldTerm] = {}
     for part in filter(None, text.split(",")):
         path, is_equal, value = _parse_field(resource, part)
-        known = by_path.get(path, FieldTerm(path, None, frozenset()))
+        known = by_path.get(path, FieldTerm(path, None, frozenset(), _typed_reader(resource, path)))
         if not is_equal:
             known = known._replace(excluded=known.excluded | {value})
         elif known.wanted in (None, value):
@@ -138,6 +169,13 @@ def parse_field_selector(resource: ApiResource, text: str) -> FieldSelector | No
             known = known._replace(excluded=known.excluded | {known.wanted})
         by_path[path] = known
     return FieldSelector(tuple(by_path.values())) if by_path else None
+
+
+def _typed_reader(
+    resource: ApiResource, path: tuple[str, ...]
+) -> Callable[[ApiObject], str] | None:
+    attribute = _TYPED_TEXTS.get(resource.qualified_name, {}).get(".".join(path))
+    return None if attribute is None else attrgetter(attribute)
 
 
 def _parse_field(resource: ApiResource, text: str) -> tuple[tuple[str, ...], bool, str]:

@@ -3,6 +3,11 @@
 Each write makes a new `StoredObject`; the old one stays unchanged for its readers. The last changes
 are kept, so that a watch can start, and a list can be read, at a recent version.
 
+A writer inside the process, such as a simulated kubelet, gives the typed struct of the next version
+and how the document changes: that document is made when it is first read, which is often never. A
+version refers to the last document there was and to the changes since, not to older versions: these
+are freed when they leave the history, while they are still in the caches of the processor.
+
 Invariants: documents are never modified; versions of a collection grow with its changes; undoing
 the kept changes newer than a version gives the state at that version.
 Not here: which writes are allowed (`memory`), the events of a change (`watch`).
@@ -10,9 +15,10 @@ Not here: which writes are allowed (`memory`), the events of a change (`watch`).
 
 import base64
 from collections import deque
+from collections.abc import Callable
 from functools import cache
 from itertools import takewhile
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -28,6 +34,8 @@ from kubestow.cluster.documents import is_object
 from kubestow.cluster.resources import ApiResource
 
 Key = tuple[str, str]  # namespace (empty for kinds without) and name
+# Makes the next document of an object without modifying the given one; each time the same.
+Edit = Callable[[JsonObject], JsonObject]
 
 
 VERSION_DIGITS_MAX: Final = 20  # of a resource version; more are out of range
@@ -45,9 +53,21 @@ def parse_version(text: str) -> int:
 
 
 class StoredObject:
-    """One version of one object: the full document, and its typed struct on demand."""
+    """One version of one object: the full document and its typed struct, each on demand."""
 
-    __slots__ = ("_typed", "document", "key", "resource", "version")
+    __slots__ = (
+        "_document",
+        "_edits",
+        "_root",
+        "key",
+        "known_typed",
+        "resource",
+        "typed",
+        "version",
+    )
+
+    # Made when it is first read; plain attributes are read without a call.
+    typed: ApiObject
 
     def __init__(
         self,
@@ -64,16 +84,47 @@ class StoredObject:
             key = metadata.get("namespace", ""), metadata.get("name", "")
         self.key: Final = key
         self.resource: Final = resource
-        self.document: Final = document
         self.version: Final = version
-        self._typed = typed
+        self._document: JsonObject | None = document
+        # The typed struct, if it was read or given before.
+        self.known_typed = typed
+        if typed is not None:
+            self.typed = typed
+        # The document that it is made of, and how; once it is made, itself and nothing.
+        self._root = document
+        self._edits: tuple[Edit, ...] = ()
 
     @property
-    def typed(self) -> ApiObject:
-        typed = self._typed
-        if typed is None:
-            typed = self._typed = convert(self.resource.cls, self.document)
-        return typed
+    def document(self) -> JsonObject:
+        document = self._document
+        return self._make_document() if document is None else document
+
+    def _make_document(self) -> JsonObject:
+        """Apply the edits of this version and of those before it that had no document."""
+        document = self._root
+        for edit in self._edits:
+            document = edit(document)
+        document = self._document = self._root = _with_version(document, self.version)
+        self._edits = ()
+        return document
+
+    @property
+    def desired(self) -> JsonObject:
+        """A document with the same metadata but for the resource version, and the same spec but
+        for the node of a pod, and perhaps an older status; see `edited`.
+
+        No document is made for it.
+        """
+        return self._root
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> ApiObject:
+            """Called for an attribute that is not set."""
+            if name != "typed":
+                raise AttributeError(name)
+            typed = self.typed = self.known_typed = convert(self.resource.cls, self.document)
+            return typed
 
     @property
     def metadata(self) -> JsonObject:
@@ -85,13 +136,31 @@ class StoredObject:
 
     @property
     def uid(self) -> str:
+        typed = self.known_typed
+        if typed is not None:
+            return typed.metadata.uid
         return self.document["metadata"].get("uid", "")
 
     def at_version(self, version: int) -> "StoredObject":
         """A copy of the state under another version, for the event of its deletion."""
-        text = str(version)
-        document = {**self.document, "metadata": {**self.metadata, "resourceVersion": text}}
-        return self.followed_by(document, version)
+        if self.known_typed is None:
+            return self.followed_by(_with_version(self.document, version), version)
+        return self.edited(version, _unchanged)
+
+    def edited(self, version: int, edit: Edit, **parts: Object) -> "StoredObject":
+        """The next version of this object, from parts of its typed struct: spec and status.
+
+        `edit` makes its document, but for the resource version, of this one's; only the status
+        differs, and the node of a pod that is bound. The parts must be what those of that document
+        convert to.
+        """
+        replace, typed = msgspec.structs.replace, self.typed
+        metadata = replace(typed.metadata, resource_version=str(version))
+        typed = replace(typed, metadata=metadata, **parts)
+        new = StoredObject(self.resource, self._root, version, typed, self.key)
+        new._document = None
+        new._edits = (*self._edits, edit)
+        return new
 
     def followed_by(self, document: JsonObject, version: int) -> "StoredObject":
         """The next version of this object; reuses the unchanged typed parts."""
@@ -99,7 +168,7 @@ class StoredObject:
         return StoredObject(self.resource, document, version, typed, self.key)
 
     def _derived_typed(self, document: JsonObject) -> ApiObject | None:
-        typed = self._typed
+        typed = self.known_typed
         if typed is None:
             return None
         parts = _struct_parts(type(typed))
@@ -127,6 +196,15 @@ class StoredObject:
 
     def __repr__(self) -> str:
         return f"StoredObject({self.resource.qualified_name} {self.key} @{self.version})"
+
+
+def _unchanged(document: JsonObject) -> JsonObject:
+    return document
+
+
+def _with_version(document: JsonObject, version: int) -> JsonObject:
+    metadata = {**document["metadata"], "resourceVersion": str(version)}
+    return {**document, "metadata": metadata}
 
 
 @cache
@@ -186,12 +264,11 @@ class Collection:
 
     def apply(self, change: Change) -> None:
         """Make the change part of the state and of the history."""
-        key = change.key
-        self.version = change.version
-        if change.new is None:
-            del self.objects[key]
+        self.version, new = change.version, change.new
+        if new is None:
+            del self.objects[change.key]
         else:
-            self.objects[key] = change.new
+            self.objects[new.key] = new
         history = self._history
         if len(history) == history.maxlen:
             self._forgotten_version = history[0].version if history else change.version

@@ -12,13 +12,16 @@ Not here: how far back a watch can start (`store`).
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import Context, copy_context
 from typing import Final
 
 from kubestow.api.meta import ApiObject, JsonObject
 from kubestow.apiserver.selectors import Selection
 from kubestow.apiserver.store import Change, StoredObject
-from kubestow.cluster.client import EventType
+from kubestow.apiserver.traits import ANY
+from kubestow.cluster.client import CallingWatch, EventType
+from kubestow.cluster.resources import ApiResource
 
 # A reader this far behind has stopped reading; it loses its watch and has to start again.
 PENDING_MAX: Final = 1_000_000
@@ -60,7 +63,7 @@ EventTest = Callable[[WatchEvent], bool]
 class _Inbox:
     """The events that a reader has not read yet, of one watch or of several."""
 
-    __slots__ = ("has_ended", "is_ordered", "is_woken", "pending", "waiter")
+    __slots__ = ("_reading", "has_ended", "is_ordered", "is_woken", "pending", "waiter")
 
     def __init__(self) -> None:
         self.pending: list[WatchEvent] = []
@@ -69,6 +72,7 @@ class _Inbox:
         self.has_ended = False
         self.is_woken = False
         self.waiter: asyncio.Future[None] | None = None
+        self._reading: _Reading | None = None
 
     def add(self, event: WatchEvent) -> None:
         pending = self.pending
@@ -100,13 +104,71 @@ class _Inbox:
         finally:
             self.waiter = None
 
+    async def call(self, on_events: Callable[[list[WatchEvent]], int]) -> None:
+        """Call a function with the events of each turn, until a watch has ended; see `Watch`."""
+        loop = asyncio.get_running_loop()
+        self._reading = reading = _Reading(on_events, loop, copy_context(), loop.create_future())
+        try:
+            self._read()
+            await reading.ended
+        finally:
+            self._reading = None
+
+    def _read(self) -> None:
+        reading = self._reading
+        if reading is None:
+            return
+        # A wake while it reads needs no turn of its own.
+        reading.has_turn = True
+        try:
+            while self.is_woken and self.pending:
+                events = self.take()
+                count = reading.on_events(events)
+                if count < len(events):
+                    self.pending[:0] = events[count:]
+                    self.is_woken = True
+                    reading.loop.call_soon(self._read, context=reading.context)
+                    return
+        except BaseException as error:
+            if not reading.ended.done():
+                reading.ended.set_exception(error)
+            return
+        self.is_woken = reading.has_turn = False
+        if self.has_ended and not reading.ended.done():
+            reading.ended.set_result(None)
+
     def wake(self) -> None:
         self.is_woken = True
-        if self.waiter is not None and not self.waiter.done():
+        reading = self._reading
+        if reading is not None:
+            if not reading.has_turn:
+                reading.has_turn = True
+                reading.loop.call_soon(self._read, context=reading.context)
+        elif self.waiter is not None and not self.waiter.done():
             self.waiter.set_result(None)
 
 
-class Watch:
+class _Reading:
+    """A function that reads the events of an inbox, and its turns of the loop."""
+
+    __slots__ = ("context", "ended", "has_turn", "loop", "on_events")
+
+    def __init__(
+        self,
+        on_events: Callable[[list[WatchEvent]], int],
+        loop: asyncio.AbstractEventLoop,
+        context: Context,
+        ended: asyncio.Future[None],
+    ) -> None:
+        self.on_events: Final = on_events
+        self.loop: Final = loop
+        self.context: Final = context
+        self.ended: Final = ended
+        # Whether it is called now, or will be.
+        self.has_turn = False
+
+
+class Watch(CallingWatch[ApiObject]):
     """A subscription to the changes of one resource."""
 
     def __init__(
@@ -116,10 +178,17 @@ class Watch:
         bookmarks: bool = False,
         on_close: "Callable[[Watch], None] | None" = None,
         pending_max: int = PENDING_MAX,
+        only_while: ApiResource | None = None,
+        traits: int = ANY,
         concerns: EventTest | None = None,
         wakes: EventTest | None = None,
     ) -> None:
         self.selection: Final = selection
+        # Of pods, changes of those are offered that have one of these; see `read_traits`.
+        self.traits = traits
+        self.on_choice: Callable[[], None] | None = None
+        # The store offers changes only while there is an object of this resource.
+        self.only_while: Final = only_while
         self.is_closed = False
         self._bookmarks = bookmarks
         self._on_close = on_close
@@ -139,6 +208,15 @@ class Watch:
         """
         await self._inbox.wait()
         return self._inbox.take()
+
+    async def call(self, on_batch: Callable[[Sequence[WatchEvent]], int]) -> None:
+        await self._inbox.call(on_batch)
+
+    def read_traits(self, traits: int) -> None:
+        """Read pods that have one of these traits from now on."""
+        self.traits = traits
+        if self.on_choice is not None:
+            self.on_choice()
 
     def move_to(self, inbox: _Inbox) -> None:
         """For `WatchGroup`: events go there from now on."""
@@ -164,7 +242,7 @@ class Watch:
         `event` is that of a watch without a selection; all of these share it.
         """
         if not self.selection.is_everything:
-            selected = _event_for(self.selection, change)
+            selected = _event_for(self.selection, change, event)
             if selected is None:
                 return
             event = selected
@@ -189,7 +267,10 @@ class Watch:
             pending.clear()
             self.close()
             return
-        inbox.add(event)
+        # As `_Inbox.add`, without a call: every event of a pod comes by here.
+        if pending and event.stored.version < pending[-1].stored.version:
+            inbox.is_ordered = False
+        pending.append(event)
         if inbox.is_woken:
             return
         if self._wakes is None or self._wakes(event) or len(pending) >= UNREAD_MAX:
@@ -224,6 +305,11 @@ class WatchGroup:
         """Whether there is no watch left to read."""
         return not self._watches
 
+    @property
+    def has_events(self) -> bool:
+        """Whether there are events that were not read."""
+        return bool(self._inbox.pending)
+
     def drop_closed(self) -> None:
         """Read ended watches no longer, of which every event was read: `wait` would not wait."""
         if self._inbox.has_ended:
@@ -256,14 +342,18 @@ def event_of(change: Change) -> WatchEvent:
     return WatchEvent("ADDED" if change.old is None else "MODIFIED", change.new)
 
 
-def _event_for(selection: Selection, change: Change) -> WatchEvent | None:
+def _event_for(selection: Selection, change: Change, unselected: WatchEvent) -> WatchEvent | None:
     """The event of a change for a watcher; None if the selection never matched the object.
 
     An object that starts to match is ADDED and one that stops matching is DELETED, even if it was
-    only modified.
+    only modified. `unselected` is the event for a watcher of all objects.
     """
     old, new = change.old, change.new
-    was_seen = old is not None and selection.matches(old.document)
-    if new is not None and selection.matches(new.document):
-        return WatchEvent("MODIFIED" if was_seen else "ADDED", new)
-    return WatchEvent("DELETED", change.last_state()) if was_seen else None
+    if old is None and new is not None:
+        return unselected if selection.selects(new) else None
+    was_seen = old is not None and selection.selects(old)
+    if new is not None and selection.selects(new):
+        return unselected if was_seen else WatchEvent("ADDED", new)
+    if not was_seen:
+        return None
+    return unselected if new is None else WatchEvent("DELETED", change.last_state())

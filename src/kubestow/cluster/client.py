@@ -10,7 +10,8 @@ change is sent as the difference between two of them: fields that are not declar
 All methods raise the `ApiError` family. None of them retries, unless its docstring says so.
 """
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from kubestow.api.coordination import Event
@@ -79,6 +80,17 @@ class ObjectWatch(Protocol[T_co]):
         ...
 
     def close(self) -> None: ...
+
+
+class CallingWatch(ABC, Generic[T]):
+    """An `ObjectWatch` in this process, which can call a function instead of waking a task."""
+
+    @abstractmethod
+    async def call(self, on_batch: Callable[[Sequence[ObjectEvent[T]]], int]) -> None:
+        """Call a function with the events of each turn of the loop, until the watch has ended.
+
+        It returns how many it has handled; the others it gets again in the next turn.
+        """
 
 
 class Listing(NamedTuple, Generic[T]):

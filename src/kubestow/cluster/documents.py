@@ -109,4 +109,11 @@ def _second(second: int) -> datetime:
 
 @lru_cache(64)
 def _format_second(second: int) -> str:
-    return _second(second).isoformat().removesuffix("+00:00") + "Z"
+    # Several times as fast as `isoformat` of the time: in a day without bursts few seconds repeat.
+    day, rest = divmod(second, 86_400)
+    return f"{_format_day(day)}T{rest // 3_600:02}:{rest // 60 % 60:02}:{rest % 60:02}Z"
+
+
+@lru_cache(64)
+def _format_day(day: int) -> str:
+    return datetime.fromtimestamp(day * 86_400, UTC).date().isoformat()

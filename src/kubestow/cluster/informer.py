@@ -18,14 +18,14 @@ Not here: what handlers do (`engine`), how a list is fetched (`client`).
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeGuard, TypeVar
 
 import msgspec
 import numpy as np
 
 from kubestow.api.meta import ApiObject
 from kubestow.clock import Clock
-from kubestow.cluster.client import ClusterClient, ObjectEvent, ObjectWatch
+from kubestow.cluster.client import CallingWatch, ClusterClient, ObjectEvent, ObjectWatch
 from kubestow.cluster.failure_log import FailureLog
 from kubestow.errors import ApiError, GoneError, UnreachableError
 
@@ -108,8 +108,12 @@ class Informer(Generic[T]):
         self._backoff = Backoff(rng, clock.monotonic_s())
         self._handlers: list[Handler[T]] = []
         self._synced = asyncio.Event()
+        # Not set while a failed list or watch is to be repeated: the store grows old.
+        self._following = asyncio.Event()
         self._watch: ObjectWatch[T] | None = None
-        self._resource_version = ""
+        # The version of the last list, and what was handled after it.
+        self._listed_version = ""
+        self._last_event: ObjectEvent[T] | None = None
         self._event_count = 0
         self._list_count = 0
 
@@ -117,6 +121,12 @@ class Informer(Generic[T]):
         """Call the handler from now on. Handlers are added before the informer runs."""
         assert not self.has_synced, "this handler would miss what was listed already"
         self._handlers.append(handler)
+
+    @property
+    def _resource_version(self) -> str:
+        """What the store is as of."""
+        event = self._last_event
+        return self._listed_version if event is None else event.resource_version
 
     def statistics(self) -> InformerStatistics:
         return InformerStatistics(
@@ -143,6 +153,10 @@ class Informer(Generic[T]):
     async def wait_synced(self) -> None:
         """Return once the handlers have been called for all objects of the first list."""
         await self._synced.wait()
+
+    async def wait_following(self) -> None:
+        """Return once the store follows the server: listed, and the watch has not failed since."""
+        await self._following.wait()
 
     async def _list_and_follow(self) -> None:
         await self._list()
@@ -181,9 +195,11 @@ class Informer(Generic[T]):
                 await self._back_off(error)
             else:
                 self._failures.works(self.cls.__name__)
+                self._following.set()
                 return watch
 
     async def _back_off(self, error: ApiError) -> None:
+        self._following.clear()
         delay_s = self._backoff.next_delay_s(self._clock.monotonic_s())
         action = "list" if self.is_listing else "watch"
         self._failures.failed(
@@ -205,7 +221,8 @@ class Informer(Generic[T]):
         self._watch = listing.watch
         self._list_count += 1
         await self._replace(listing.items, listing.undecoded)
-        self._resource_version = listing.resource_version
+        self._listed_version, self._last_event = listing.resource_version, None
+        self._following.set()
         self._set_synced()
 
     def _set_synced(self) -> None:
@@ -222,8 +239,18 @@ class Informer(Generic[T]):
 
     async def _follow(self, watch: ObjectWatch[T]) -> None:
         """Handle events until the watch ends; ApiError if it ended at once without an event."""
-        started_s = self._clock.monotonic_s()
-        event_count = 0
+        started_s, event_count = self._clock.monotonic_s(), self._event_count
+        if self._gate is None and _is_calling(watch):
+            await watch.call(self._handle_some)
+        else:
+            await self._follow_batches(watch)
+        if (
+            event_count == self._event_count
+            and self._clock.monotonic_s() - started_s < SHORT_WATCH_S
+        ):
+            raise ApiError(f"the watch closed within {SHORT_WATCH_S:.0f} s without an event")
+
+    async def _follow_batches(self, watch: ObjectWatch[T]) -> None:
         while batch := await watch.next_batch():
             await self._pass_gate()
             turn_started_s = self._clock.monotonic_s()
@@ -231,9 +258,18 @@ class Informer(Generic[T]):
                 if self._clock.monotonic_s() - turn_started_s > TURN_S:
                     turn_started_s = await self._pause()
                 self._handle(event)
-            event_count += len(batch)
-        if not event_count and self._clock.monotonic_s() - started_s < SHORT_WATCH_S:
-            raise ApiError(f"the watch closed within {SHORT_WATCH_S:.0f} s without an event")
+
+    def _handle_some(self, batch: Sequence[ObjectEvent[T]]) -> int:
+        """Handle events for the length of a turn; their number."""
+        if len(batch) == 1:
+            self._handle(batch[0])
+            return 1
+        turn_started_s = self._clock.monotonic_s()
+        for number, event in enumerate(batch):
+            if self._clock.monotonic_s() - turn_started_s > TURN_S:
+                return number
+            self._handle(event)
+        return len(batch)
 
     def _end_watch(self) -> None:
         if self._watch is not None:
@@ -279,7 +315,7 @@ class Informer(Generic[T]):
 
     def _handle(self, event: ObjectEvent[T]) -> None:
         match event.type:
-            case "ADDED" | "MODIFIED":
+            case "MODIFIED" | "ADDED":
                 self._put(event.object)
             case "DELETED":
                 self._remove(event.object, is_final_state_unknown=False)
@@ -290,7 +326,7 @@ class Informer(Generic[T]):
                     self._remove(known, is_final_state_unknown=True)
             case "UNDECODED" | "BOOKMARK":
                 pass  # of an object that is not decoded, the last known state stays
-        self._resource_version = event.resource_version
+        self._last_event = event
         self._event_count += 1
 
     def _put(self, new: T) -> None:
@@ -315,6 +351,10 @@ class Informer(Generic[T]):
         for handler in self._handlers:
             if handler.on_delete is not None:
                 handler.on_delete(last, is_final_state_unknown)
+
+
+def _is_calling(watch: object) -> TypeGuard[CallingWatch[Any]]:
+    return isinstance(watch, CallingWatch)
 
 
 def _is_transient(error: ApiError) -> bool:

@@ -15,7 +15,7 @@ import msgspec
 
 from kubestow.api.decode import class_of
 from kubestow.api.meta import ApiObject
-from kubestow.api.pod_group import PodGroupV1Beta1, SchedulerPluginsPodGroup
+from kubestow.api.pod_group import CompositePodGroup, PodGroupV1Beta1, SchedulerPluginsPodGroup
 from kubestow.errors import NotFoundError
 
 # Empty for the object itself.
@@ -105,6 +105,10 @@ class ResourceTable:
         """The resource whose objects have this typed struct, which is named after the kind."""
         return self._found(self._by_type_name.get(cls.__name__))
 
+    def has_type(self, cls: type[ApiObject]) -> bool:
+        """Whether there is a resource whose objects have this typed struct."""
+        return cls.__name__ in self._by_type_name
+
     def read_as(self, cls: type[ApiObject], resource: ApiResource) -> None:
         """Find a resource by its type that is not served here, such as one of another server."""
         self._by_type_name[cls.__name__] = resource
@@ -187,7 +191,20 @@ POD_GROUPS: Final = _resource(
     "scheduling.k8s.io", "podgroups", "PodGroup", True, parts=_SPEC_AND_STATUS, version="v1alpha2"
 )
 WORKLOADS: Final = _resource("scheduling.k8s.io", "workloads", "Workload", True, version="v1alpha2")
+COMPOSITE_POD_GROUPS: Final = _resource(
+    "scheduling.k8s.io",
+    "compositepodgroups",
+    "CompositePodGroup",
+    True,
+    parts=_SPEC_AND_STATUS,
+    version="v1alpha3",
+)
 RUNTIME_CLASSES: Final = _resource("node.k8s.io", "runtimeclasses", "RuntimeClass", False)
+DEVICE_TAINT_RULES: Final = _resource(
+    "resource.k8s.io", "devicetaintrules", "DeviceTaintRule", False, parts=_SPEC_AND_STATUS
+)
+# With the same fields (spec 12 §10.1); a server of v1.36 has only these.
+OLDER_TAINT_RULE_VERSIONS: Final = ("v1alpha3", "v1beta2")
 RESOURCE_CLAIMS: Final = _resource(
     "resource.k8s.io", "resourceclaims", "ResourceClaim", True, parts=(_STATUS,)
 )
@@ -209,8 +226,8 @@ _CONFIGURED: Final = (_GENERATION, _EXTENSION)
 _FLOW: Final = "flowcontrol.apiserver.k8s.io"
 _RBAC: Final = "rbac.authorization.k8s.io"
 
-# Everything that a server of Kubernetes 1.36 stores by default, and the pod groups of its
-# scheduler. Of several versions of a resource the stored one is listed.
+# Everything that a server of Kubernetes 1.36 stores by default, the pod groups of its scheduler and
+# the taint rules of 1.37. Of several versions of a resource the stored one is listed.
 _SERVED: Final = (
     PODS,
     NODES,
@@ -253,6 +270,7 @@ _SERVED: Final = (
     _resource("storage.k8s.io", "volumeattributesclasses", "VolumeAttributesClass", False, "vac"),
     _resource("resource.k8s.io", "deviceclasses", "DeviceClass", False),
     _resource("resource.k8s.io", "resourceslices", "ResourceSlice", False),
+    DEVICE_TAINT_RULES,
     RESOURCE_CLAIMS,
     RESOURCE_CLAIM_TEMPLATES,
     EVENTS,
@@ -312,15 +330,23 @@ _SERVED: Final = (
 )  # fmt: skip
 
 
+# Of groups and workloads as of v1.37.
+NEWER_POD_GROUP_VERSION: Final = "v1beta1"
 _OTHER_POD_GROUPS: Final = {
     SchedulerPluginsPodGroup: "scheduling.x-k8s.io/v1alpha1",
-    PodGroupV1Beta1: "scheduling.k8s.io/v1beta1",
+    PodGroupV1Beta1: f"scheduling.k8s.io/{NEWER_POD_GROUP_VERSION}",
 }
 
 
-def default_resources() -> ResourceTable:
-    """A table of everything that is built in."""
-    return ResourceTable(_SERVED)
+def default_resources(pod_group_version: str = POD_GROUPS.version) -> ResourceTable:
+    """A table of everything that is built in, groups of pods in that version."""
+    table = ResourceTable(_SERVED)
+    if pod_group_version != POD_GROUPS.version:
+        for resource in (POD_GROUPS, WORKLOADS):
+            table.unregister(resource.qualified_name)
+            table.register(msgspec.structs.replace(resource, version=pod_group_version))
+        table.register(COMPOSITE_POD_GROUPS)
+    return table
 
 
 def client_resources() -> ResourceTable:
@@ -329,4 +355,5 @@ def client_resources() -> ResourceTable:
     for cls, api_version in _OTHER_POD_GROUPS.items():
         group, version = api_version.split("/")
         table.read_as(cls, msgspec.structs.replace(POD_GROUPS, group=group, version=version))
+    table.read_as(CompositePodGroup, COMPOSITE_POD_GROUPS)
     return table

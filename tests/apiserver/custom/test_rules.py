@@ -123,7 +123,11 @@ def test_deleting_a_definition_deletes_its_objects(cluster: MemoryCluster):
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
-    asyncio.run(asyncio.wait_for(work(), 10))
+    async def in_time() -> None:
+        async with asyncio.timeout(10):
+            await work()
+
+    asyncio.run(in_time())
     with pytest.raises(NotFoundError):
         cluster.resources.named(NAME)
 

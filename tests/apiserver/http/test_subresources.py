@@ -168,6 +168,27 @@ def test_an_eviction_uses_the_budget(serve: Serve, pod_document: Build, cluster:
     assert list(status["disruptedPods"]) == ["a"]
 
 
+def test_an_eviction_may_be_for_one_version_of_a_pod(
+    serve: Serve, pod_document: Build, cluster: MemoryCluster
+):
+    made = cluster.create(PODS, pod_document("a", nodeName="n1"))
+    cluster.patch(PODS, "default", "a", {"metadata": {"labels": {"new": "yes"}}}, "merge")
+    now = cluster.get(PODS, "default", "a")
+
+    async def work(client: Any):
+        return [
+            await client.post(
+                f"{DEFAULT_PODS}/a/eviction",
+                {"deleteOptions": {"preconditions": {"resourceVersion": str(stored.version)}}},
+            )
+            for stored in (made, now)
+        ]
+
+    first, second = serve(work)
+    assert (first.status, first.body["reason"]) == (409, "Conflict")
+    assert second.status == 201
+
+
 def test_a_pod_that_does_not_run_needs_no_budget(
     serve: Serve, pod_document: Build, cluster: MemoryCluster
 ):

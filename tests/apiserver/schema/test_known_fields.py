@@ -10,11 +10,13 @@ from kubestow.apiserver.schema.known_fields import UnknownField, unknown_fields
 
 # Written by the scheduler alone, never by hand: not in the table.
 NOT_IN_FILES = ("Binding", "Event", "Lease")
-# Structs that serve several types, of which only another one has the field; and one map of any
-# content.
+# Structs that serve several types or versions, of which only another one has the field; and one
+# map of any content.
 SHARED = {
     "Node": ["status.conditions[0].observedGeneration", "status.conditions[0].lastProbeTime"],
     "PersistentVolumeClaim": ["spec.resources.claims"],
+    "CompositePodGroup": ["status.conditions[0].lastProbeTime", "status.resourceClaimStatuses"],
+    "Workload": ["spec.compositePodGroupTemplates"],
     "PodGroup": ["status.conditions[0].lastProbeTime"],
     "ResourceClaim": ["status.devices[0].conditions[0].lastProbeTime"],
     "Pod": [

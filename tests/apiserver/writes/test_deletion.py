@@ -1,6 +1,7 @@
 """How objects are deleted: at once, after their grace period, or after their finalizers."""
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from kubestow.api.decode import convert
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.writes.deletion import after_delete, is_removed_at_once
 from kubestow.cluster.resources import NODES, PODS
 from kubestow.errors import ConflictError
 from kubestow.testing.clock import ManualClock
@@ -139,3 +141,19 @@ def test_delete_checks_its_preconditions(
     with pytest.raises(ConflictError):
         cluster.delete(PODS, "default", "web-1", **precondition)
     assert names(cluster) == ["web-1"]
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "node", "phase", "grace_s", "own_s"),
+    list(product(([], ["x/y"]), ("", "n1"), ("Running", "Failed"), (None, 0, 5, -1), (0, 30))),
+)
+def test_what_the_typed_pod_says_is_removed_at_once_is(
+    finalizers: list[str], node: str, phase: str, grace_s: int | None, own_s: int
+):
+    document = {
+        "metadata": {"name": "a", "finalizers": finalizers},
+        "spec": {"nodeName": node, "terminationGracePeriodSeconds": own_s},
+        "status": {"phase": phase},
+    }
+    if is_removed_at_once(convert(Pod, document), grace_s):
+        assert after_delete(PODS, document, grace_period_s=grace_s, now_ns=0) is None

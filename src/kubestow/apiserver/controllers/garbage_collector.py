@@ -19,9 +19,10 @@ from kubestow.api.meta import JsonObject
 from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
+from kubestow.apiserver.traits import ANY, FINALIZED, GONE, OWNED
 from kubestow.apiserver.watch import Watch, WatchEvent, WatchGroup
 from kubestow.cluster.documents import as_list, objects_in
-from kubestow.cluster.resources import EVENTS, LEASES, ApiResource
+from kubestow.cluster.resources import EVENTS, LEASES, PODS, ApiResource
 from kubestow.errors import ConflictError, NotFoundError
 
 # Added to an owner by the delete request, removed here when its dependents are handled.
@@ -80,7 +81,11 @@ class GarbageCollector:
             if name in _NEVER_OWNED:
                 continue
             if name not in watches or watches[name].is_closed:
-                watches[name] = self._cluster.watch(resource, concerns=self._concerns)
+                # What `_concerns` accepts has one of these.
+                traits = OWNED | FINALIZED | GONE if resource is PODS else ANY
+                watches[name] = self._cluster.watch(
+                    resource, traits=traits, concerns=self._concerns
+                )
                 group.add(watches[name])
 
     def _concerns(self, event: WatchEvent) -> bool:
@@ -88,10 +93,10 @@ class GarbageCollector:
 
         A dependent of which the event is not handled yet finds out itself that its owner is gone.
         """
-        metadata, uid = event.stored.metadata, event.stored.uid
+        metadata, uid = event.object.metadata, event.stored.uid
         return (
-            "ownerReferences" in metadata
-            or "finalizers" in metadata
+            bool(metadata.owner_references)
+            or bool(metadata.finalizers)
             or uid in self._references
             or (event.type == "DELETED" and (uid in self._dependents or uid in self._waiting))
         )

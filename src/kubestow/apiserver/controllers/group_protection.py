@@ -21,7 +21,9 @@ class GroupProtection:
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        pods = self._cluster.watch(PODS, concerns=lambda event: bool(self._deleted))
+        pods = self._cluster.watch(
+            PODS, only_while=POD_GROUPS, concerns=lambda event: bool(self._deleted)
+        )
         group = WatchGroup([self._cluster.watch(POD_GROUPS), pods])
         guard = Guard("podgroup-protection-controller")
         try:

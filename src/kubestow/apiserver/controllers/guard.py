@@ -32,15 +32,15 @@ class Faults:
     def __init__(self, controller: str) -> None:
         self._controller = controller
         # By UID of the object, and step of the work.
-        self._counts: dict[_Step, int] = {}
+        self.counts: Final[dict[_Step, int]] = {}
 
     def failed(self, stored: StoredObject, error: Exception, step: str = "") -> float | None:
         """Log the failure; return the seconds to the next try, None if there is none."""
         key = stored.uid, step
-        count = self._counts[key] = self._counts.get(key, 0) + 1
+        count = self.counts[key] = self.counts.get(key, 0) + 1
         delay_s: float | None = min(RETRY_S * 2 ** (count - 1), RETRY_S_MAX)
         if count > RETRIES_MAX:
-            del self._counts[key]
+            del self.counts[key]
             delay_s = None
         is_refusal = isinstance(error, ApiError)
         logger.log(
@@ -57,7 +57,7 @@ class Faults:
         return delay_s
 
     def succeeded(self, stored: StoredObject, step: str = "") -> None:
-        self._counts.pop((stored.uid, step), None)
+        self.counts.pop((stored.uid, step), None)
 
 
 class Guard:
@@ -65,23 +65,27 @@ class Guard:
 
     def __init__(self, controller: str) -> None:
         self._faults = Faults(controller)
+        # What has failed and not been done since.
+        self.failed: Final = self._faults.counts
         self._timers: dict[_Step, asyncio.TimerHandle] = {}
 
     def run(self, stored: StoredObject, work: Callable[[], object], step: str = "") -> None:
         """Do the work for an object; it replaces an earlier try of the same step that is due."""
-        key = stored.uid, step
-        if (timer := self._timers.pop(key, None)) is not None:
+        # Faults are rare: mostly there is nothing to look up.
+        if self._timers and (timer := self._timers.pop((stored.uid, step), None)) is not None:
             timer.cancel()
         try:
             work()
         except Exception as error:
             # Any fault: the other objects are independent of this one.
+            key = stored.uid, step
             delay_s = self._faults.failed(stored, error, step)
             if delay_s is not None:
                 loop = asyncio.get_running_loop()
                 self._timers[key] = loop.call_later(delay_s, self.run, stored, work, step)
         else:
-            self._faults.succeeded(stored, step)
+            if self.failed:
+                self._faults.succeeded(stored, step)
 
     def close(self) -> None:
         """Cancel the tries that are due."""

@@ -231,7 +231,7 @@ def _group_policy(group: JsonObject, _now_ns: int) -> str:
 
 def _group_workload(group: JsonObject, _now_ns: int) -> str:
     path = ("spec", "podGroupTemplateRef", "workload", "workloadName")
-    return value_at(group, *path) or NONE
+    return value_at(group, *path) or value_at(group, "spec", "workloadRef", "workloadName") or NONE
 
 
 def _group_status(group: JsonObject, _now_ns: int) -> str:
@@ -239,10 +239,11 @@ def _group_status(group: JsonObject, _now_ns: int) -> str:
     by_type = {condition.get("type"): condition for condition in found}
     if "DisruptionTarget" in by_type:
         return by_type["DisruptionTarget"].get("reason") or ""
-    if "PodGroupScheduled" not in by_type:
+    # The second is its name as of v1.37.
+    scheduled = by_type.get("PodGroupScheduled") or by_type.get("PodGroupInitiallyScheduled")
+    if scheduled is None:
         return "Pending"
-    is_scheduled = by_type["PodGroupScheduled"].get("status") == "True"
-    return "Scheduled" if is_scheduled else "Unschedulable"
+    return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"
 
 
 # --- Events, devices, leases ------------------------------------------------------------------

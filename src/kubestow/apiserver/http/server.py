@@ -22,6 +22,7 @@ from typing import Final
 from aiohttp import web
 
 from kubestow import __version__
+from kubestow.apiserver.http import metrics
 from kubestow.apiserver.http.access import Access, AccessRules, verb_of
 from kubestow.apiserver.http.authentication import (
     ADMINISTRATOR,
@@ -48,11 +49,11 @@ from kubestow.apiserver.refusals import no_such_resource
 from kubestow.clock import Clock
 from kubestow.errors import ApiError, DecodeError
 from kubestow.http_port import BACKLOG, HttpPort, keep, read_body
+from kubestow.usage.store import UsageStore
 
 logger = logging.getLogger(__name__)
 
 # The version that the server reports and whose behaviour it has.
-KUBERNETES_MINOR: Final = "36"
 BODY_BYTES_MAX: Final = 3 * 1024 * 1024
 BOOKMARK_INTERVAL_S: Final = 60.0
 # How long requests in progress may take when the server closes.
@@ -76,6 +77,8 @@ class ApiServer:
         self._verbs = Verbs(cluster, clock)
         self._subresources = Subresources(cluster, clock, self._verbs, self._authentication)
         self._streams = WatchStreams(cluster, clock)
+        # What nodes and pods use, served as metrics.k8s.io; None: it is not served.
+        self.usage: UsageStore | None = None
         self._port: HttpPort | None = None
         self._is_loopback = False
         self._bookmarks: asyncio.Task[None] | None = None
@@ -167,6 +170,8 @@ class ApiServer:
     ) -> ApiResponse:
         if path is None:
             return self._answer_without_resource(request)
+        if path.group == metrics.GROUP and self.usage is not None:
+            return metrics.answer(self.usage, request.method, path)
         if is_review(path) and request.method == "POST":
             content_type = request.headers.get("Content-Type", "")
             return self._reviews.answer(path, body, content_type, subject)
@@ -216,7 +221,7 @@ class ApiServer:
         if (health := _health_answer(path, Query(request.query))) is not None:
             return health
         if path in ("/version", "/version/"):
-            return json_response(version_document())
+            return json_response(version_document(self.cluster.gates.edition.version))
         found = self._discovery.answer(path, accept)
         if found is not None:
             content_type = self._discovery.content_type(path, accept)
@@ -269,11 +274,12 @@ _NO_CACHE: Final[Mapping[str, str]] = {"Cache-Control": "no-cache, private"}
 _ROOT_PATHS: Final = ("/api", "/api/v1", "/apis", "/openapi/v3", "/version", *_HEALTH)
 
 
-def version_document() -> dict[str, str]:
+def version_document(version: str) -> dict[str, str]:
+    """What the server of an edition reports; `version` is such as v1.37."""
     return {
         "major": "1",
-        "minor": KUBERNETES_MINOR,
-        "gitVersion": f"v1.{KUBERNETES_MINOR}.0+kubestow.{__version__}",
+        "minor": version.rpartition(".")[2],
+        "gitVersion": f"{version}.0+kubestow.{__version__}",
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z",

@@ -165,13 +165,14 @@ class Subresources:
         eviction = _sent(request, "policy", "Eviction")
         options = as_object(eviction.get("deleteOptions"))
         pod = self._cluster.get(PODS, *request.key)
-        uid = value_at(options, "preconditions", "uid") or ""
+        preconditions = as_object(options.get("preconditions"))
         with self._verbs.maybe_dry_run(request, options):
             evict(
                 self._cluster,
                 pod,
                 now=whole_seconds(self._clock.now_ns()),
-                uid=uid,
+                uid=preconditions.get("uid") or "",
+                resource_version=preconditions.get("resourceVersion") or "",
                 grace_period_s=options.get("gracePeriodSeconds"),
             )
         return json_response(success_status(code=201), status=201)

@@ -15,7 +15,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.apiserver.schema.builtin import schema_of
 from kubestow.apiserver.schema.types import Schema, Shape
 from kubestow.cluster.documents import is_list, is_object
-from kubestow.cluster.resources import default_resources
+from kubestow.cluster.resources import NEWER_POD_GROUP_VERSION, default_resources
 
 
 class UnknownField(NamedTuple):
@@ -29,7 +29,9 @@ class UnknownField(NamedTuple):
 
 def unknown_fields(document: JsonObject) -> list[UnknownField]:
     """The fields that are unknown, in the order they are written; none for an unknown kind."""
-    schema = _schemas_by_kind().get(document.get("kind"))
+    kind = document.get("kind")
+    schemas = _schemas_by_kind()
+    schema = schemas.get((document.get("apiVersion"), kind)) or schemas.get(("", kind))
     if schema is None or _is_known(document, schema):
         return []
     return list(_unknown_in(document, schema, ""))
@@ -92,8 +94,12 @@ def _unknown_in(value: object, schema: Schema, path: str) -> Iterator[UnknownFie
 
 
 @cache
-def _schemas_by_kind() -> dict[object, Schema]:
-    return {
-        resource.kind: schema_of(resource.group, resource.version, resource.kind)
-        for resource in default_resources()
-    }
+def _schemas_by_kind() -> dict[tuple[object, object], Schema]:
+    """By API version and kind, and for each kind alone, then of the oldest version."""
+    found: dict[tuple[object, object], Schema] = {}
+    for table in (default_resources(), default_resources(NEWER_POD_GROUP_VERSION)):
+        for resource in table:
+            schema = schema_of(resource.group, resource.version, resource.kind)
+            found[resource.api_version, resource.kind] = schema
+            found.setdefault(("", resource.kind), schema)
+    return found

@@ -23,17 +23,24 @@ from kubestow.api.workload import PriorityClass
 from kubestow.apiserver.custom.rules import definition_change_errors, definition_errors
 from kubestow.apiserver.refusals import forbidden, invalid, qualified_kind
 from kubestow.apiserver.store import StoredObject
-from kubestow.apiserver.writes.defaults import apply_defaults, round_resource_list
+from kubestow.apiserver.writes.defaults import (
+    POD_LEVEL_GATE,
+    apply_defaults,
+    complete_pod_level_resources,
+    round_resource_list,
+)
+from kubestow.apiserver.writes.dropped_fields import drop_disabled
 from kubestow.apiserver.writes.groups import (
+    POLICIES,
     PREEMPTION,
     default_disruption_mode,
-    drop_disabled,
     group_change_errors,
     group_errors,
     protect_group,
     refuse_job_change,
     refused,
     require_workload,
+    with_preemption_policy,
     with_priority,
 )
 from kubestow.apiserver.writes.names import name_errors
@@ -110,6 +117,8 @@ def admit_new(resource: ApiResource, document: JsonObject, lookup: Lookup) -> Ad
     if not resource.is_custom:
         document = drop_disabled(document, None, lookup.gates)
         document = apply_defaults(document)
+        if document["kind"] == "Pod" and lookup.gates.has(POD_LEVEL_GATE):
+            document = complete_pod_level_resources(document)
         for plugin in _PLUGINS.get(resource.kind, ()):
             document = plugin(document, lookup)
     typed = validated(resource, document)
@@ -286,12 +295,14 @@ def apply_group_priority(document: JsonObject, lookup: Lookup) -> JsonObject:
     if not lookup.gates.enabled(PREEMPTION):
         return document
     class_name: str = value_at(document, "spec", "priorityClassName") or ""
-    if not class_name:
-        return with_priority(document, _default_priority(lookup).value)
-    found = find_priority(class_name, lookup)
+    found = find_priority(class_name, lookup) if class_name else _default_priority(lookup)
     if found is None:
         raise refused(document, f"no PriorityClass with name {class_name} was found")
-    return with_priority(document, found.value)
+    document = with_priority(document, found.value)
+    if lookup.gates.has(POLICIES):
+        policy = found.preemption_policy or "PreemptLowerPriority"
+        document = with_preemption_policy(document, policy)
+    return document
 
 
 def tolerate_lost_nodes(document: JsonObject, _lookup: Lookup) -> JsonObject:
@@ -429,6 +440,7 @@ _PLUGINS: Final[dict[str, tuple[_Plugin, ...]]] = {
         require_workload,
         apply_group_priority,
     ),
+    "CompositePodGroup": (default_disruption_mode, apply_group_priority),
     "PersistentVolumeClaim": (choose_storage_class,),
     "Job": (select_own_pods,),
     "Service": (choose_cluster_address,),

@@ -1,17 +1,18 @@
 """The binding subresource of a pod (spec 05 §12).
 
-Binding is the most frequent write of a scheduler. The new document copies only the dicts on the
-changed path, and the new typed pod is derived from the old one instead of being converted again.
+Binding is the most frequent write of a scheduler. The new typed pod is derived from the old one.
+The new document, which copies only the dicts on the changed path, is made when it is read.
 
 Invariant: the typed pod is what the document would convert to.
 """
 
 import msgspec
 
-from kubestow.api.meta import Condition, JsonObject, ObjectMeta
+from kubestow.api.meta import Condition, JsonObject
 from kubestow.api.pod import Pod, PodStatus
-from kubestow.apiserver.refusals import conflict, precondition_failed
+from kubestow.apiserver.refusals import conflict, invalid, precondition_failed
 from kubestow.apiserver.store import StoredObject
+from kubestow.apiserver.writes.names import subdomain_problem
 from kubestow.cluster.documents import whole_seconds, whole_seconds_at
 from kubestow.cluster.resources import PODS
 
@@ -25,9 +26,20 @@ def bound(
     pod = stored.typed
     assert isinstance(pod, Pod)
     _require_bindable(pod, uid)
-    document = _bound_document(stored.document, node_name, version, now_ns)
-    typed = _bound_pod(pod, node_name, version, now_ns)
-    return StoredObject(PODS, document, version, typed, stored.key)
+    return stored.edited(
+        version,
+        lambda document: _bound_document(document, node_name, now_ns),
+        spec=msgspec.structs.replace(pod.spec, node_name=node_name),
+        status=_bound_status(pod, now_ns),
+    )
+
+
+def require_node_name(pod_name: str, node_name: str) -> None:
+    """InvalidError unless the target of a binding can be the name of a node (v1.37)."""
+    problem = subdomain_problem(node_name)
+    if problem is not None:
+        detail = f'target.name: Invalid value: "{node_name}": {problem}'
+        raise invalid("Binding", pod_name, [detail])
 
 
 def _require_bindable(pod: Pod, uid: str) -> None:
@@ -48,7 +60,7 @@ def _require_bindable(pod: Pod, uid: str) -> None:
         raise conflict(PODS, name, detail, "binding")
 
 
-def _bound_document(document: JsonObject, node_name: str, version: int, now_ns: int) -> JsonObject:
+def _bound_document(document: JsonObject, node_name: str, now_ns: int) -> JsonObject:
     metadata: JsonObject = document["metadata"]
     status: JsonObject = document.get("status") or {}
     condition: JsonObject = {
@@ -64,7 +76,6 @@ def _bound_document(document: JsonObject, node_name: str, version: int, now_ns: 
     new_status.pop("nominatedNodeName", None)
     return {
         **document,
-        "metadata": {**metadata, "resourceVersion": str(version)},
         "spec": {**(document.get("spec") or {}), "nodeName": node_name},
         "status": new_status,
     }
@@ -77,13 +88,11 @@ def _with_condition(conditions: list[JsonObject], condition: JsonObject) -> list
     return [*conditions, condition]
 
 
-def _bound_pod(pod: Pod, node_name: str, version: int, now_ns: int) -> Pod:
-    replace = msgspec.structs.replace
-    metadata: ObjectMeta = replace(pod.metadata, resource_version=str(version))
+def _bound_status(pod: Pod, now_ns: int) -> PodStatus:
     condition = Condition(
         type=POD_SCHEDULED,
         status="True",
-        observed_generation=metadata.generation,
+        observed_generation=pod.metadata.generation,
         last_transition_time=whole_seconds_at(now_ns),
     )
     conditions = pod.status.conditions
@@ -93,6 +102,4 @@ def _bound_pod(pod: Pod, node_name: str, version: int, now_ns: int) -> Pod:
             break
     else:
         conditions = (*conditions, condition)
-    status: PodStatus = replace(pod.status, conditions=conditions, nominated_node_name="")
-    spec = replace(pod.spec, node_name=node_name)
-    return replace(pod, metadata=metadata, spec=spec, status=status)
+    return msgspec.structs.replace(pod.status, conditions=conditions, nominated_node_name="")

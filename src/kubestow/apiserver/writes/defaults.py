@@ -38,6 +38,7 @@ from kubestow.cluster.documents import (
 _Step = Callable[[JsonObject], JsonObject]
 
 GRACE_PERIOD_S: Final = 30
+POD_LEVEL_GATE: Final = "PodLevelResourcesFixDefaulting"
 
 
 def apply_defaults(document: JsonObject) -> JsonObject:
@@ -158,6 +159,38 @@ def default_pod_level_resources(document: JsonObject) -> JsonObject:
     if new_limits != limits:
         document = replaced_at(document, ("spec", "resources", "limits"), new_limits)
     return document
+
+
+def complete_pod_level_resources(document: JsonObject) -> JsonObject:
+    """Pod-level requests and limits as v1.37 completes them (spec 12 §20.2).
+
+    Requests of cpu and memory come from the containers also without a pod limit; a limit that is
+    missing, where every container has one.
+    """
+    spec = as_object(document.get("spec"))
+    resources = as_object(spec.get("resources"))
+    requests, limits = as_object(resources.get("requests")), as_object(resources.get("limits"))
+    if not requests and not limits:
+        return document
+    requests = _pod_level_requests(spec, requests, limits)
+    containers = [*objects_in(spec.get("containers")), *objects_in(spec.get("initContainers"))]
+    totals = _aggregated(spec, "limits")
+    new_limits = dict(limits)
+    for name, text in requests.items():
+        is_limited = all(
+            name in as_object(value_at(one, "resources", "limits")) for one in containers
+        )
+        if name in limits or not is_limited or name not in totals or not _is_pod_level(name):
+            continue
+        new_limits[name] = str(max(totals[name], parse_quantity(text)))
+    document = replaced_at(document, ("spec", "resources", "requests"), requests)
+    if new_limits != limits:
+        document = replaced_at(document, ("spec", "resources", "limits"), new_limits)
+    return document
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in (CPU, MEMORY) or is_hugepage(name)
 
 
 def _pod_level_requests(spec: JsonObject, requests: JsonObject, limits: JsonObject) -> JsonObject:

@@ -10,6 +10,7 @@ Pure: computes what is left of a document; `memory` does the writing.
 from datetime import datetime, timedelta
 
 from kubestow.api.meta import JsonObject
+from kubestow.api.pod import Pod, is_terminal
 from kubestow.clock import NANOSECONDS
 from kubestow.cluster.documents import as_list, as_object, value_at, whole_seconds
 from kubestow.cluster.resources import PODS, ApiResource
@@ -45,6 +46,15 @@ def after_delete(
     if grace_s >= current_s:
         return document
     return _shortened(document, metadata, current_s, grace_s)
+
+
+def is_removed_at_once(pod: Pod, grace_period_s: int | None) -> bool:
+    """Whether `after_delete` of the pod's document would be None, without making the document."""
+    if pod.metadata.finalizers:
+        return False
+    if not pod.spec.node_name or is_terminal(pod):
+        return True
+    return grace_period_s == 0
 
 
 def is_finished(metadata: JsonObject) -> bool:

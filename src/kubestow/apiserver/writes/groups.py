@@ -1,29 +1,38 @@
-"""Pod groups and workloads in an API server: gates, defaults, admission, rules (spec 11 §2).
-
-Fields whose feature gate is off are dropped from new objects; an update keeps them only if the
-stored object has them.
-"""
+"""Pod groups and workloads in an API server: defaults, admission, rules (spec 11 §2)."""
 
 import re
 from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
+from kubestow.api.decode import convert
+from kubestow.api.gang_dialects import SpecV1Beta1
 from kubestow.api.group import group_key_of
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.api.pod_group import (
+    CompositePodGroup,
+    DisruptionMode,
     PodGroup,
     PodGroupSpec,
     PodGroupTemplate,
+    PodGroupV1Beta1,
+    SchedulingConstraints,
     SchedulingPolicy,
     Workload,
+    WorkloadReference,
 )
 from kubestow.apiserver.refusals import forbidden
 from kubestow.apiserver.store import StoredObject
 from kubestow.apiserver.writes.names import LABEL_LENGTH_MAX, label_problem, subdomain_problem
 from kubestow.cluster.documents import as_list, as_object, objects_in, replaced_at, value_at
-from kubestow.cluster.resources import POD_GROUPS, WORKLOADS, ApiResource
+from kubestow.cluster.resources import (
+    COMPOSITE_POD_GROUPS,
+    POD_GROUPS,
+    WORKLOADS,
+    ApiResource,
+)
 from kubestow.config.feature_gates import FeatureGates
+from kubestow.errors import DecodeError
 
 FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
 PRIORITY_LIMIT: Final = 1_000_000_000
@@ -35,15 +44,9 @@ GENERIC: Final = "GenericWorkload"
 TOPOLOGY: Final = "TopologyAwareWorkloadScheduling"
 PREEMPTION: Final = "WorkloadAwarePreemption"
 CLAIMS: Final = "DRAWorkloadResourceClaims"
-_Rules = PodGroupSpec | PodGroupTemplate
-# Field of a group or a template → the gate it needs.
-_GATED_FIELDS: Final = {
-    "schedulingConstraints": TOPOLOGY,
-    "resourceClaims": CLAIMS,
-    "disruptionMode": PREEMPTION,
-    "priorityClassName": PREEMPTION,
-    "priority": PREEMPTION,
-}
+POLICIES: Final = "PodGroupPreemptionPolicy"
+_Rules = PodGroupSpec | PodGroupTemplate | SpecV1Beta1
+_OLDEST: Final = POD_GROUPS.api_version
 _IMMUTABLE: Final = "Invalid value: null: field is immutable"
 _MODES: Final = ("Pod", "PodGroup")
 _LABEL_KEY: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
@@ -58,52 +61,15 @@ class GatedLookup(Protocol):
     def find(self, resource: ApiResource, namespace: str, name: str) -> StoredObject | None: ...
 
 
-# --- Gates ------------------------------------------------------------------------------------
-
-
-def drop_disabled(document: JsonObject, old: JsonObject | None, gates: FeatureGates) -> JsonObject:
-    """The document without fields whose gate is off, unless the stored object has them."""
-    match document.get("kind"):
-        case "Pod" if not gates.enabled(GENERIC):
-            return _without(document, ("schedulingGroup",), old)
-        case "PodGroup":
-            fields = [field for field, gate in _GATED_FIELDS.items() if not gates.enabled(gate)]
-            return _without(document, fields, old)
-        case "Workload":
-            return _without_in_templates(document, old, gates)
-        case _:
-            return document
-
-
-def _without(document: JsonObject, fields: Iterable[str], old: JsonObject | None) -> JsonObject:
-    spec = as_object(document.get("spec"))
-    stored = {} if old is None else as_object(old.get("spec"))
-    dropped = [field for field in fields if field in spec and field not in stored]
-    if not dropped:
-        return document
-    return {**document, "spec": {key: spec[key] for key in spec if key not in dropped}}
-
-
-def _without_in_templates(
-    document: JsonObject, old: JsonObject | None, gates: FeatureGates
-) -> JsonObject:
-    if old is not None:
-        return document  # Templates cannot change, so an update has those that are stored.
-    off = {field for field, gate in _GATED_FIELDS.items() if not gates.enabled(gate)}
-    templates = objects_in(value_at(document, "spec", "podGroupTemplates"))
-    if not any(off & template.keys() for template in templates):
-        return document
-    kept = [{key: template[key] for key in template if key not in off} for template in templates]
-    return replaced_at(document, ("spec", "podGroupTemplates"), kept)
-
-
 # --- Admission --------------------------------------------------------------------------------
 
 
 def default_disruption_mode(document: JsonObject, lookup: GatedLookup) -> JsonObject:
     if not lookup.gates.enabled(PREEMPTION) or value_at(document, "spec", "disruptionMode"):
         return document
-    return replaced_at(document, ("spec", "disruptionMode"), "Pod")
+    later: JsonObject = {"single": {}}
+    mode = "Pod" if document.get("apiVersion") == _OLDEST else later
+    return replaced_at(document, ("spec", "disruptionMode"), mode)
 
 
 def protect_group(document: JsonObject, lookup: GatedLookup) -> JsonObject:
@@ -143,14 +109,34 @@ def with_priority(document: JsonObject, value: int) -> JsonObject:
     if given not in (None, value):
         raise refused(
             document,
-            f"priority set in the pod group ({given}) must match the priority computed ({value}) "
-            "based on the priority class set in the spec",
+            f"priority set in the {_noun(document)} ({given}) must match the priority computed "
+            f"({value}) based on the priority class set in the spec",
         )
     return replaced_at(document, ("spec", "priority"), value)
 
 
+def with_preemption_policy(document: JsonObject, policy: str) -> JsonObject:
+    """The group with the preemption policy of its class; Forbidden if it has another one."""
+    given = value_at(document, "spec", "preemptionPolicy")
+    if given not in (None, policy):
+        raise refused(
+            document,
+            f"the string value of PreemptionPolicy ({given}) must not be provided in "
+            f"{_noun(document)} spec; priority admission controller computed {policy} from the "
+            "given PriorityClass name",
+        )
+    return replaced_at(document, ("spec", "preemptionPolicy"), policy)
+
+
+def _noun(document: JsonObject) -> str:
+    is_composite = document.get("kind") == COMPOSITE_POD_GROUPS.kind
+    return "composite pod group" if is_composite else "pod group"
+
+
 def refused(document: JsonObject, detail: str) -> Exception:
-    return forbidden(POD_GROUPS, value_at(document, "metadata", "name") or "", detail)
+    is_composite = document.get("kind") == COMPOSITE_POD_GROUPS.kind
+    resource = COMPOSITE_POD_GROUPS if is_composite else POD_GROUPS
+    return forbidden(resource, value_at(document, "metadata", "name") or "", detail)
 
 
 def refuse_job_change(old: StoredObject, new: StoredObject, lookup: GatedLookup) -> str:
@@ -179,6 +165,10 @@ def group_errors(obj: object) -> Iterator[str]:
             yield from _pod_errors(obj)
         case PodGroup():
             yield from _group_errors(obj)
+        case PodGroupV1Beta1():
+            yield from _group_errors_v1beta1(obj)
+        case CompositePodGroup():
+            yield from _composite_errors(obj)
         case Workload():
             yield from _workload_errors(obj)
         case _:
@@ -186,9 +176,11 @@ def group_errors(obj: object) -> Iterator[str]:
 
 
 def group_change_errors(old: StoredObject, new: StoredObject) -> Iterator[str]:
-    if new.resource.kind not in ("PodGroup", "Workload"):
+    if new.resource.kind not in ("PodGroup", "CompositePodGroup", "Workload"):
         return
     before, after = as_object(old.document.get("spec")), as_object(new.document.get("spec"))
+    if isinstance(new.typed, PodGroupV1Beta1):
+        before, after = _without_min_count(before), _without_min_count(after)
     for field in sorted(before.keys() | after.keys()):
         if before.get(field) != after.get(field):
             yield f"spec.{field}: {_IMMUTABLE}"
@@ -228,9 +220,56 @@ def _group_errors(group: PodGroup) -> Iterator[str]:
             )
 
 
+def _without_min_count(spec: JsonObject) -> JsonObject:
+    """The spec without what can be changed: how many members a gang needs."""
+    gang = value_at(spec, "schedulingPolicy", "gang")
+    return spec if gang is None else replaced_at(spec, ("schedulingPolicy", "gang"), {})
+
+
+def _group_errors_v1beta1(group: PodGroupV1Beta1) -> Iterator[str]:
+    try:
+        spec = convert(SpecV1Beta1, group.spec)
+    except DecodeError as error:
+        yield f"spec: Invalid value: {error}"
+        return
+    parent = group.spec.get("parentCompositePodGroupName")
+    yield from _reference_errors("spec.workloadRef", spec.workload_ref, is_required=bool(parent))
+    yield from _mode_errors("spec.disruptionMode", spec.disruption_mode)
+    yield from _template_errors("spec", spec)
+
+
+def _composite_errors(group: CompositePodGroup) -> Iterator[str]:
+    spec = group.spec
+    yield from _reference_errors("spec.workloadRef", spec.workload_ref, is_required=True)
+    policy, path = spec.scheduling_policy, "spec.schedulingPolicy"
+    yield from _choice_errors(path, basic=policy.basic, gang=policy.gang)
+    if policy.gang is not None:
+        count = policy.gang.min_group_count
+        yield from _minimum_errors(f"{path}.gang.minGroupCount", count)
+    yield from _constraint_errors("spec", spec.scheduling_constraints)
+    yield from _mode_errors("spec.disruptionMode", spec.disruption_mode)
+    yield from _priority_errors("spec", spec.priority_class_name, spec.priority)
+
+
+def _reference_errors(
+    path: str, reference: WorkloadReference | None, *, is_required: bool
+) -> Iterator[str]:
+    if reference is None:
+        if is_required:
+            yield f"{path}: Required value"
+        return
+    yield from _subdomain_errors(f"{path}.workloadName", reference.workload_name)
+    yield from _label_errors(f"{path}.templateName", reference.template_name)
+
+
+def _mode_errors(path: str, mode: DisruptionMode | None) -> Iterator[str]:
+    if mode is not None:
+        yield from _choice_errors(path, single=mode.single, all=mode.all)
+
+
 def _workload_errors(workload: Workload) -> Iterator[str]:
     templates, path = workload.spec.pod_group_templates, "spec.podGroupTemplates"
-    if not templates:
+    if not templates and not workload.spec.composite_pod_group_templates:
         yield f"{path}: Required value"
     yield from _too_many(path, len(templates), TEMPLATES_LIMIT)
     yield from _duplicates(path, [template.name for template in templates])
@@ -241,40 +280,54 @@ def _workload_errors(workload: Workload) -> Iterator[str]:
 
 def _template_errors(path: str, rules: _Rules) -> Iterator[str]:
     yield from _policy_errors(f"{path}.schedulingPolicy", rules.scheduling_policy)
-    constraints = rules.scheduling_constraints
+    yield from _constraint_errors(path, rules.scheduling_constraints)
+    yield from _claim_errors(f"{path}.resourceClaims", rules)
+    mode = rules.disruption_mode
+    if isinstance(mode, str) and mode not in _MODES:
+        choices = ", ".join(f'"{mode}"' for mode in _MODES)
+        yield (f'{path}.disruptionMode: Unsupported value: "{mode}": supported values: {choices}')
+    yield from _priority_errors(path, rules.priority_class_name, rules.priority)
+
+
+def _constraint_errors(path: str, constraints: SchedulingConstraints | None) -> Iterator[str]:
     if constraints is not None:
         topology = f"{path}.schedulingConstraints.topology"
         yield from _too_many(topology, len(constraints.topology), TOPOLOGY_LIMIT)
         for index, constraint in enumerate(constraints.topology):
             yield from _label_key_errors(f"{topology}[{index}].key", constraint.key)
-    yield from _claim_errors(f"{path}.resourceClaims", rules)
-    if rules.disruption_mode is not None and rules.disruption_mode not in _MODES:
-        choices = ", ".join(f'"{mode}"' for mode in _MODES)
-        yield (
-            f'{path}.disruptionMode: Unsupported value: "{rules.disruption_mode}": '
-            f"supported values: {choices}"
-        )
-    if rules.priority_class_name:
-        yield from _subdomain_errors(f"{path}.priorityClassName", rules.priority_class_name)
-    priority = rules.priority
+
+
+def _priority_errors(path: str, class_name: str, priority: int | None) -> Iterator[str]:
+    if class_name:
+        yield from _subdomain_errors(f"{path}.priorityClassName", class_name)
     if priority is not None and priority > PRIORITY_LIMIT:
         limit = f"must be less than or equal to {PRIORITY_LIMIT}"
         yield f"{path}.priority: Invalid value: {priority}: {limit}"
 
 
 def _policy_errors(path: str, policy: SchedulingPolicy) -> Iterator[str]:
-    if policy.basic is None and policy.gang is None:
-        yield f'{path}: Invalid value: "": must specify one of: `basic`, `gang`'
-    elif policy.basic is not None and policy.gang is not None:
-        detail = "must specify exactly one of: `basic`, `gang`"
-        yield f'{path}: Invalid value: "{{basic, gang}}": {detail}'
+    yield from _choice_errors(path, basic=policy.basic, gang=policy.gang)
     if policy.gang is not None:
-        min_count = policy.gang.min_count
-        if min_count == 0:
-            yield f"{path}.gang.minCount: Required value"
-        elif min_count < 0:
-            limit = "must be greater than or equal to 1"
-            yield f"{path}.gang.minCount: Invalid value: {min_count}: {limit}"
+        yield from _minimum_errors(f"{path}.gang.minCount", policy.gang.min_count)
+
+
+def _choice_errors(path: str, **members: object) -> Iterator[str]:
+    """Exactly one member of a union must be set."""
+    names = ", ".join(f"`{name}`" for name in members)
+    given = [name for name, value in members.items() if value is not None]
+    if not given:
+        yield f'{path}: Invalid value: "": must specify one of: {names}'
+    elif len(given) > 1:
+        detail = f"must specify exactly one of: {names}"
+        yield f'{path}: Invalid value: "{{{", ".join(given)}}}": {detail}'
+
+
+def _minimum_errors(path: str, count: int) -> Iterator[str]:
+    if count == 0:
+        yield f"{path}: Required value"
+    elif count < 0:
+        limit = "must be greater than or equal to 1"
+        yield f"{path}: Invalid value: {count}: {limit}"
 
 
 def _claim_errors(path: str, rules: _Rules) -> Iterator[str]:

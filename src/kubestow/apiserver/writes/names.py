@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import Final
 
+from kubestow.api.meta import JsonObject
+from kubestow.apiserver.refusals import invalid, qualified_kind
 from kubestow.cluster.resources import ApiResource
 
 NAME_LENGTH_MAX: Final = 253
@@ -26,6 +28,9 @@ _LABEL_RULE: Final = (
     " and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc',"
     f" regex used for validation is '{_LABEL_PATTERN}')"
 )
+# Servers make UUIDs; others are found in files that people wrote.
+_UID: Final = re.compile(r"[-\w.:/]*", re.ASCII)
+_UID_RULE: Final = "must consist of alphanumeric characters, '-', '_', '.', ':' or '/'"
 _RBAC: Final = "rbac.authorization.k8s.io"
 
 
@@ -37,6 +42,22 @@ def name_errors(resource: ApiResource, name: str) -> list[str]:
         f"metadata.name: Invalid value: {json.dumps(name, ensure_ascii=False)}: {problem}"
         for problem in _problems(resource, name)
     ]
+
+
+def require_stored_names(resource: ApiResource, metadata: JsonObject) -> None:
+    """InvalidError for a name, namespace or UID that no server gives an object: commands and paths
+    are made of them."""
+    name, namespace, uid = (metadata.get(key) or "" for key in ("name", "namespace", "uid"))
+    errors = name_errors(resource, name)
+    for key, value, rule in (
+        ("namespace", namespace, label_problem(namespace) if namespace else None),
+        ("uid", uid, None if _UID.fullmatch(uid) else _UID_RULE),
+    ):
+        if rule is not None:
+            shown = json.dumps(value, ensure_ascii=False)
+            errors.append(f"metadata.{key}: Invalid value: {shown}: {rule}")
+    if errors:
+        raise invalid(qualified_kind(resource), name, errors)
 
 
 def subdomain_problem(name: str) -> str | None:

@@ -139,3 +139,22 @@ def _changed(old: Any, new: Any, path: str = "spec") -> str:
             if found := _changed(before, after, f"{path}[{index}]"):
                 return found
     return f"{path}: {json.dumps(old)} to {json.dumps(new)}"
+
+
+_CLAIM_STATUSES: Final = (
+    "resourceClaimStatuses",
+    "extendedResourceClaimStatus",
+    "nodeAllocatableResourceClaimStatuses",
+)
+
+
+def with_claim_statuses(status: JsonObject, old: JsonObject) -> JsonObject:
+    """A new status of a pod with the claim statuses that it leaves out; an empty list removes them
+    (v1.37, spec 12 §20.2)."""
+    before = as_object(old.get("status"))
+    kept = {
+        name: before[name]
+        for name in _CLAIM_STATUSES
+        if name in before and status.get(name) is None
+    }
+    return {**status, **kept} if kept else status

@@ -145,6 +145,11 @@ class HttpClient(ClusterClient):
         """The document at a path, such as a list of the resources the server serves."""
         return _document(await self.session.request("GET", path))
 
+    async def server_version(self) -> str:
+        """What the server reports, such as v1.37.0; empty if it reports none."""
+        version = (await self.get_document("/version")).get("gitVersion")
+        return version if isinstance(version, str) else ""
+
     async def create_document(self, path: str, document: JsonObject) -> JsonObject:
         """Post a document to a path and return the answer: reviews, events of the older kind."""
         body = msgspec.json.encode(document)
