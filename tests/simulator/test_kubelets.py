@@ -243,3 +243,36 @@ def test_given_values_of_a_node_are_kept():
         assert status(cluster)["hostIP"] == "1.2.3.4"
 
     play(work, registers=True, start_delay_s=0.5)
+
+
+def test_kubelets_read_nodes_as_they_are():
+    def node(address: str, **annotations: str) -> JsonObject:
+        return {
+            "metadata": {"name": "n1", "annotations": annotations},
+            "status": {"addresses": [{"type": "InternalIP", "address": address}]},
+        }
+
+    async def work(cluster: MemoryCluster) -> None:
+        cluster.create(NODES, node("10.0.0.1"))
+        for address, patch in (
+            ("10.0.0.1", {}),
+            (
+                "10.0.0.2",
+                {"status": {"addresses": [{"type": "InternalIP", "address": "10.0.0.2"}]}},
+            ),
+        ):
+            cluster.patch(NODES, "", "n1", patch, "merge", subresource="status")
+            cluster.create(PODS, pod())
+            await asyncio.sleep(1)
+            assert status(cluster)["hostIP"] == address
+            cluster.delete(PODS, "default", "p", grace_period_s=0)
+        stopped = {"metadata": {"annotations": {"kubestow.io/kubelet": "stopped"}}}
+        cluster.patch(NODES, "", "n1", stopped, "merge")
+        cluster.create(PODS, pod())
+        await asyncio.sleep(1)
+        assert status(cluster)["phase"] == "Pending"
+        cluster.delete(NODES, "", "n1")
+        await asyncio.sleep(1)
+        assert status(cluster)["hostIP"] == "127.0.0.1"
+
+    play(work)

@@ -6,6 +6,7 @@ import pytest
 
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision
+from kubestow.errors import InputError
 from kubestow.explain.cluster import StillCluster
 from kubestow.simulator.simulation import SimulationResult, place
 from kubestow.simulator.still import still_cluster
@@ -172,3 +173,8 @@ def test_a_pod_on_a_node_that_does_not_exist_does_not_run() -> None:
     result, _ = simulated(node(uid="n"), lost, runs)
     assert result.running_count == 1
     assert result.on_missing_nodes == ["default/lost (n9)"]
+
+
+def test_a_saved_object_with_a_name_of_a_shell_is_not_loaded() -> None:
+    with pytest.raises(InputError, match=r"metadata\.name: Invalid value"):
+        place([node("$(reboot)", uid="n")], SchedulerConfig())

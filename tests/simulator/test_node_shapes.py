@@ -27,8 +27,8 @@ def test_a_shape_has_resources_labels_and_a_count():
         ("nvidia.com/gpu=500m", 'nvidia.com/gpu is "500m", expected a whole number of at least 0'),
         ("gpu=1", '"gpu" is not a resource of a node'),
         ("a b/gpu=1", '"a b/gpu" is not a resource of a node'),
-        ("count=0", 'count is "0", expected 1 to 10000'),
-        ("count=many", 'count is "many", expected 1 to 10000'),
+        ("count=0", 'count is "0", expected 1 to 200000'),
+        ("count=many", 'count is "many", expected 1 to 200000'),
         ("cpu=1,cpu=2", '"cpu" is given twice'),
         ("count=1,count=2", '"count" is given twice'),
         ("label.a=1,label.a=2", '"label.a" is given twice'),
@@ -58,5 +58,5 @@ def test_a_label_given_replaces_the_zone():
 
 
 def test_too_many_nodes_are_refused():
-    with pytest.raises(InputError, match="20000 nodes, expected at most 10000"):
-        node_documents([NodeShape(count=10_000), NodeShape(count=10_000)], default_count=1)
+    with pytest.raises(InputError, match="200001 nodes, expected at most 200000"):
+        node_documents([NodeShape(count=200_000), NodeShape(count=1)], default_count=1)

@@ -77,3 +77,25 @@ def test_an_object_given_twice_is_there_once() -> None:
 def test_versions_that_are_not_served_are_refused() -> None:
     old = {**deployment(), "apiVersion": "extensions/v1beta1"}
     assert checked(NODE, old)[0] == ["Node"]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "field"),
+    [
+        ({"name": "n;reboot"}, "metadata.name"),
+        ({"name": "--all"}, "metadata.name"),
+        ({"name": "n\n::error::x"}, "metadata.name"),
+        ({"name": "n", "namespace": "../kube-system"}, "metadata.namespace"),
+        ({"name": "n", "uid": 'u","x":"'}, "metadata.uid"),
+    ],
+)
+def test_what_was_read_from_a_server_has_a_name_that_a_server_gives(
+    metadata: dict[str, str], field: str
+) -> None:
+    # Commands, paths of requests and lines of output are made of them.
+    standing = pod("n", uid="u")
+    standing["metadata"] |= metadata
+    kept, refusals = checked(NODE, standing)
+    assert kept == ["Node"]
+    (refusal,) = refusals
+    assert f"{field}: Invalid value" in refusal

@@ -73,3 +73,26 @@ def test_the_examples_load() -> None:
     documents = load_documents([EXAMPLES / "cluster.yaml", EXAMPLES / "workload.yaml"])
     cluster = still_cluster(documents, SchedulerConfig(), ManualClock())
     assert len(cluster.refresh()) == 4
+
+
+def test_owners_and_deadlines_of_jobs_are_noted() -> None:
+    owner = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "name": "night",
+        "uid": "u1",
+        "controller": True,
+    }
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "night-1", "uid": "u2", "ownerReferences": [owner]},
+        "spec": {"activeDeadlineSeconds": 3600, "template": {"spec": {"containers": []}}},
+        "status": {"startTime": "2026-01-01T00:00:00Z"},
+    }
+    endless = {**job, "metadata": {"name": "endless", "uid": "u3"}, "status": {}}
+    cluster = cluster_of(NODE, job, endless)
+    key = "default", "night-1"
+    assert list(cluster.job_ends) == [key]
+    assert cluster.job_ends[key].isoformat() == "2026-01-01T01:00:00+00:00"
+    assert cluster.job_owners[key].name == "night"

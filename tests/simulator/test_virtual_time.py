@@ -6,9 +6,11 @@ import math
 import pytest
 
 from kubestow.simulator.virtual_time import (
+    CANCELLED_MAX,
     EPOCH,
     StalledError,
     VirtualClock,
+    VirtualTimeLoop,
     run_in_virtual_time,
 )
 
@@ -84,3 +86,28 @@ def test_no_timer_ends_before_its_time() -> None:
 
     run_in_virtual_time(wait())
     assert woken_s == [just_before_s, time_s, time_s]
+
+
+def test_timers_of_one_instant_run_in_the_order_in_which_they_were_set():
+    async def work() -> list[int]:
+        loop = asyncio.get_running_loop()
+        order: list[int] = []
+        timers = [loop.call_at(5.0, order.append, number) for number in range(300)]
+        for timer in timers[::2]:
+            timer.cancel()
+        loop.call_at(4.0, lambda: loop.call_at(5.0, order.append, 300))
+        await asyncio.sleep(6)
+        return order
+
+    assert run_in_virtual_time(work()) == [*range(1, 300, 2), 300]
+
+
+def test_cancelled_timers_are_not_kept():
+    async def work() -> int:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        for _ in range(1_000):
+            loop.call_later(60, lambda: None).cancel()
+        return len(loop._timers)
+
+    assert run_in_virtual_time(work()) <= CANCELLED_MAX + 1

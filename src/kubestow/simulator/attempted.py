@@ -23,8 +23,8 @@ from kubestow.engine.decision import Decision
 from kubestow.engine.profiles import Registry
 from kubestow.engine.scheduler import Scheduler
 from kubestow.explain.cluster import StillCluster
+from kubestow.explain.jobs import jobs_in, note_jobs
 from kubestow.index.devices import KnownDevices
-from kubestow.plugins.registry import REGISTRY
 from kubestow.plugins.volume_binding import VolumeBinding
 from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.input.pods import PodKey
@@ -51,7 +51,7 @@ def cluster_at_attempt(
     config: SchedulerConfig,
     clock: Clock,
     *,
-    registry: Registry = REGISTRY,
+    registry: Registry | None = None,
     gates: FeatureGates = DEFAULT_GATES,
     limit_s: float = LIMIT_S,
 ) -> Attempted:
@@ -71,6 +71,7 @@ def cluster_at_attempt(
     cluster = StillCluster(config, client, clock, registry=registry, gates=gates)
     cluster.load(seen.objects)
     cluster.origins = origins_of(seen.objects, documents, followed.run.stage.made)
+    note_jobs(cluster, jobs_in(document.raw for document in documents))
     cluster.start_index = seen.start_index
     others = followed.run.stage.waiting_count - 1
     return Attempted(cluster, pod, others, seen.placed_count)
@@ -93,7 +94,7 @@ class _Followed:
         scenario: Scenario,
         key: PodKey,
         config: SchedulerConfig,
-        registry: Registry,
+        registry: Registry | None,
         gates: FeatureGates,
     ) -> None:
         self._key = key

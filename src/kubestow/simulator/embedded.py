@@ -7,7 +7,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.events import SENDERS_MAX, EventRecorder
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.editions.choosing import rules_of
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.engine.observer import DecisionListener, Observer
@@ -27,10 +28,10 @@ from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.profiles import Registry
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.framework.handle import EventSink, NoEvents
-from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import QueueStatistics
 from kubestow.recording.recording import RecordTo, RunRecording
 from kubestow.simulator.repetitions import Repetitions
+from kubestow.usage.view import UsageView
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +41,10 @@ INSTANT_S: Final = 1e-6
 
 
 class Controller(Protocol):
-    """A part that acts on the cluster beside the scheduler."""
+    """A part that acts on the cluster beside the scheduler.
+
+    One that also acts on timers, not only on events, has a property `is_busy`.
+    """
 
     async def run(self) -> None: ...
 
@@ -54,12 +58,10 @@ async def run_part(part: Controller) -> None:
         raise
 
 
-@runtime_checkable
-class BusyController(Protocol):
-    """A controller that also acts on timers, not only on events."""
-
-    @property
-    def is_busy(self) -> bool: ...
+def is_any_busy(controllers: Iterable[Controller]) -> bool:
+    """Whether one of the controllers will act on a timer."""
+    # Not `isinstance` of a protocol, which takes longer than all else that is checked for rest.
+    return any(getattr(controller, "is_busy", False) for controller in controllers)
 
 
 # Upstream retries a group that does not fit without any pause (spec 11 §5.3). Here that would keep
@@ -76,23 +78,26 @@ class EmbeddedCluster:
         config: SchedulerConfig,
         clock: Clock,
         *,
-        registry: Registry = REGISTRY,
+        registry: Registry | None = None,
         listeners: Sequence[DecisionListener] = (),
         controllers: Iterable[Controller] = (),
         extenders_in_thread: bool = False,
         seed: int = 0,
-        factory: type[SchedulerFactory] = SchedulerFactory,
+        factory: type[SchedulerFactory] | None = None,
         client: ClusterClient | None = None,
         gates: FeatureGates = DEFAULT_GATES,
         record: RecordTo | None = None,
         metrics: SchedulerMetrics = NO_SCHEDULER_METRICS,
         has_events: bool = True,
         stops_repeating: bool = False,
+        usage: UsageView | None = None,
     ) -> None:
         """`client` is that of the scheduler, if it is not to answer at once, or fails at times.
         `record` is a file for what the scheduler sees and decides. Without `has_events` the
         scheduler's events are not written. With `stops_repeating`, `settle` does not wait for
-        pods that fail in the same way again and again."""
+        pods that fail in the same way again and again. `usage` is what plugins read of measured
+        use."""
+        rules = rules_of(gates.edition)
         rng, watch_rng = np.random.default_rng(seed), np.random.default_rng(seed)
         self.store = cluster
         self.clock = clock
@@ -107,7 +112,7 @@ class EmbeddedCluster:
         self.listeners: list[DecisionListener] = list(listeners)
         self._repetitions: Repetitions | None = None
         if stops_repeating:
-            self._repetitions = Repetitions()
+            self._repetitions = Repetitions(cluster)
             self.listeners.append(self._repetitions.decided)
         observers: list[Observer] = []
         observer = None
@@ -116,19 +121,20 @@ class EmbeddedCluster:
             observer = self.recording.recorder.handler
             observers.append(self.recording.recorder)
             self.client = self.recording.client(self.client)
-        self.scheduler = factory(
+        self.scheduler = (factory or rules.factory)(
             config=config,
             client=self.client,
             objects=ClusterObjects(),
             events=self._sink_of,
             clock=clock,
-            registry=registry,
+            registry=rules.registry if registry is None else registry,
             listeners=self.listeners,
             observers=observers,
             metrics=metrics,
             extenders_in_thread=extenders_in_thread,
             rng=rng,
             gates=gates,
+            usage=usage,
         ).build()
         if self.recording is not None:
             self.recording.observe_extenders(self.scheduler)
@@ -170,12 +176,12 @@ class EmbeddedCluster:
         while self.clock.monotonic_s() < deadline_s:
             await asyncio.sleep(SETTLE_CHECK_S)
             raise_first_failure(self._tasks)
-            if not self._is_at_rest():
+            if not self.is_at_rest:
                 continue
             # Other timers may end at the same instant, such as that of a pod's deletion. Time only
             # advances when nothing is left to do, so after this their events were handled.
             await asyncio.sleep(INSTANT_S)
-            if self._is_at_rest():
+            if self.is_at_rest:
                 return True
         return False
 
@@ -196,7 +202,9 @@ class EmbeddedCluster:
     def queue_statistics(self) -> QueueStatistics:
         return self.scheduler.queue.statistics()
 
-    def _is_at_rest(self) -> bool:
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no pod is being tried, bound or due for another try, and no controller is."""
         queue = self.scheduler.queue.statistics()
         # Pods that would only fail again are not waited for.
         repeating_count = 0 if self._repetitions is None else self._repetitions.count()
@@ -206,10 +214,7 @@ class EmbeddedCluster:
 
     def _is_anything_due(self) -> bool:
         """Whether a controller will act on a timer, as a kubelet that ends a pod."""
-        return any(
-            isinstance(controller, BusyController) and controller.is_busy
-            for controller in self._controllers
-        )
+        return is_any_busy(self._controllers)
 
     def _sink_of(self, profile_name: str) -> EventSink:
         return ProfileEvents(self.recorder, profile_name) if self._has_events else NoEvents()

@@ -7,7 +7,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod, is_terminating
 from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
-from kubestow.apiserver.watch import WatchEvent
+from kubestow.apiserver.traits import HAS_VOLUMES
 from kubestow.cluster.client import EventType
 from kubestow.cluster.documents import as_object
 from kubestow.cluster.resources import PERSISTENT_VOLUME_CLAIMS, PODS
@@ -26,7 +26,7 @@ class EphemeralVolumeController:
 
     async def run(self) -> None:
         """Follow the pods until cancelled."""
-        watch = self._cluster.watch(PODS, concerns=_has_volumes)
+        watch = self._cluster.watch(PODS, traits=HAS_VOLUMES)
         try:
             while batch := await watch.next_batch():
                 for event in batch:
@@ -59,11 +59,6 @@ class EphemeralVolumeController:
             if any(owner.uid == pod.metadata.uid for owner in owners):
                 with suppress(NotFoundError):
                     self._cluster.delete(PERSISTENT_VOLUME_CLAIMS, *found.key)
-
-
-def _has_volumes(event: WatchEvent) -> bool:
-    pod = event.stored.typed
-    return isinstance(pod, Pod) and pod.spec.volumes != ()
 
 
 def _templates(pod: Pod) -> list[tuple[str, JsonObject]]:

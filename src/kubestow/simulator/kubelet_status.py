@@ -1,12 +1,16 @@
 """The status a kubelet writes for a pod: phase, conditions, and the state of each container.
 
-Pure functions of the pod and the time.
+Pure functions of the pod and the time. The status of a start and of an end, which every pod has, is
+made twice: as a document, when that is read, and as the typed struct that it converts to.
 """
 
 from typing import Final
 
-from kubestow.api.meta import JsonObject
-from kubestow.cluster.documents import objects_in, value_at
+import msgspec
+
+from kubestow.api.meta import Condition, JsonObject
+from kubestow.api.pod import Container, ContainerStatus, Pod, PodStatus
+from kubestow.cluster.documents import objects_in, value_at, whole_seconds_at
 
 # The conditions a kubelet writes; PodScheduled is written with the binding.
 _KUBELET_CONDITIONS: Final = (
@@ -15,6 +19,13 @@ _KUBELET_CONDITIONS: Final = (
     "Ready",
     "ContainersReady",
 )
+_MET_WHILE_RUNNING: Final[dict[str, bool]] = dict.fromkeys(_KUBELET_CONDITIONS, True)
+_MET_AT_THE_END: Final[dict[str, bool]] = {
+    "PodReadyToStartContainers": False,
+    "Initialized": True,
+    "Ready": False,
+    "ContainersReady": False,
+}
 
 
 def running(pod: JsonObject, *, now: str, pod_ip: str, host_ip: str, restarts: int) -> JsonObject:
@@ -27,7 +38,7 @@ def running(pod: JsonObject, *, now: str, pod_ip: str, host_ip: str, restarts: i
         "hostIPs": [{"ip": host_ip}],
         "podIP": pod_ip,
         "podIPs": [{"ip": pod_ip}],
-        "conditions": _conditions(pod, dict.fromkeys(_KUBELET_CONDITIONS, True), now),
+        "conditions": _conditions(pod, _MET_WHILE_RUNNING, now),
         "initContainerStatuses": [
             _init_status(container, now)
             for container in objects_in(value_at(pod, "spec", "initContainers"))
@@ -43,18 +54,40 @@ def running(pod: JsonObject, *, now: str, pod_ip: str, host_ip: str, restarts: i
 def ended(pod: JsonObject, *, now: str, exit_code: int) -> JsonObject:
     """The status of a pod whose containers have ended for good."""
     states = {"terminated": _terminated(pod, now, exit_code)}
-    is_met = {
-        "PodReadyToStartContainers": False,
-        "Initialized": True,
-        "Ready": False,
-        "ContainersReady": False,
-    }
-    reason = "PodFailed" if exit_code else "PodCompleted"
+    phase, reason = _end_of(exit_code)
     return {
-        "phase": "Failed" if exit_code else "Succeeded",
-        "conditions": _conditions(pod, is_met, now, reason),
+        "phase": phase,
+        "conditions": _conditions(pod, _MET_AT_THE_END, now, reason),
         "containerStatuses": _statuses(pod, states, is_ready=False),
     }
+
+
+def running_status(pod: Pod, now_ns: int) -> PodStatus:
+    """The status of `running` as a typed struct."""
+    return msgspec.structs.replace(
+        pod.status,
+        phase="Running",
+        start_time=pod.status.start_time or whole_seconds_at(now_ns),
+        conditions=_typed_conditions(pod, _MET_WHILE_RUNNING, now_ns),
+        init_container_statuses=_typed_statuses(pod.spec.init_containers),
+        container_statuses=_typed_statuses(pod.spec.containers),
+    )
+
+
+def ended_status(pod: Pod, now_ns: int, exit_code: int) -> PodStatus:
+    """The status of `ended` as a typed struct."""
+    phase, reason = _end_of(exit_code)
+    return msgspec.structs.replace(
+        pod.status,
+        phase=phase,
+        conditions=_typed_conditions(pod, _MET_AT_THE_END, now_ns, reason),
+        container_statuses=_typed_statuses(pod.spec.containers),
+    )
+
+
+def _end_of(exit_code: int) -> tuple[str, str]:
+    """The phase of a pod that has ended, and the reason of its conditions."""
+    return ("Failed", "PodFailed") if exit_code else ("Succeeded", "PodCompleted")
 
 
 def waiting_for_restart(pod: JsonObject, *, now: str, exit_code: int) -> JsonObject:
@@ -155,3 +188,28 @@ def _conditions(
             condition["reason"] = reason
         conditions[type] = condition
     return list(conditions.values())
+
+
+def _typed_conditions(
+    pod: Pod, is_met: dict[str, bool], now_ns: int, reason: str = ""
+) -> tuple[Condition, ...]:
+    """`_conditions` as typed structs."""
+    conditions = {condition.type: condition for condition in pod.status.conditions}
+    now = whole_seconds_at(now_ns)
+    for type, met in is_met.items():
+        status = "True" if met else "False"
+        known = conditions.get(type)
+        if known is None or known.status != status:
+            conditions[type] = Condition(
+                type=type,
+                status=status,
+                reason="" if met else reason,
+                last_transition_time=now,
+            )
+    return tuple(conditions.values())
+
+
+def _typed_statuses(containers: tuple[Container, ...]) -> tuple[ContainerStatus, ...]:
+    if not containers:
+        return ()
+    return tuple([ContainerStatus(name=container.name) for container in containers])

@@ -1,7 +1,8 @@
 """Fake kubelets: pods that were bound start, pods that are being deleted end.
 
 One task simulates the kubelets of all nodes. It follows the pods and writes what a kubelet would
-report to the API server; there are no containers.
+report to the API server; there are no containers. Most events of a pod only set or end a timer:
+that is done as they are written, and takes no turn of the task.
 
     bound ──start delay──► Running ──its run is over──► Succeeded, Failed, or started again
                               └──────deleted──► grace period (or less) ──► gone
@@ -16,18 +17,21 @@ the nodes themselves (`node_registration`, `heartbeats`).
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import Context, copy_context
 from functools import partial
 from ipaddress import IPv4Network
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubestow.api.meta import JsonObject
-from kubestow.api.pod import Pod, is_terminal, is_terminating
+from kubestow.api.pod import Pod, PodStatus, is_terminal, is_terminating
 from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
+from kubestow.apiserver.traits import ACTIVE, ENDING, GONE
 from kubestow.apiserver.watch import WatchEvent, WatchGroup
+from kubestow.apiserver.writes.patch import merge_patch
 from kubestow.clock import Clock
-from kubestow.cluster.documents import objects_in, value_at, whole_seconds
+from kubestow.cluster.documents import as_object, objects_in, value_at, whole_seconds
 from kubestow.cluster.resources import NODES, PODS
 from kubestow.errors import ApiError, NotFoundError
 from kubestow.simulator import kubelet_status
@@ -59,6 +63,8 @@ class FakeKubelets:
         is done for pods among `standing`.
         """
         self._cluster = cluster
+        self._pods = cluster.objects_by_key(PODS)
+        self._nodes = cluster.objects_by_key(NODES)
         self._clock = clock
         self._starts_pods = starts_pods
         self._start_delay_s = start_delay_s
@@ -69,9 +75,14 @@ class FakeKubelets:
         self._guard = Guard("kubelet")
         # Names of nodes whose kubelet was stopped at their last event.
         self._stopped: set[str] = set()
+        # What is read from the documents of nodes, by their names.
+        self._hosts: dict[str, _Host] = {}
         # Timers by pod UID: the next step of its run, and the end of its termination.
         self._next: dict[str, asyncio.TimerHandle] = {}
         self._ending: dict[str, asyncio.TimerHandle] = {}
+        # Of the task.
+        self._loop: asyncio.AbstractEventLoop
+        self._context: Context
 
     @property
     def is_busy(self) -> bool:
@@ -79,7 +90,10 @@ class FakeKubelets:
         return bool(self._next or self._ending)
 
     async def run(self) -> None:
-        pods = self._cluster.watch(PODS, concerns=self._concerns)
+        # Most events are about pods without a kubelet that would act on them.
+        traits = GONE | ENDING | ACTIVE if self._starts_pods else GONE | ENDING
+        self._loop, self._context = asyncio.get_running_loop(), copy_context()
+        pods = self._cluster.watch(PODS, traits=traits, concerns=self._needs_turn)
         group = WatchGroup((self._cluster.watch(NODES), pods))
         try:
             while not group.is_closed:
@@ -95,18 +109,32 @@ class FakeKubelets:
             for timer in (*self._next.values(), *self._ending.values()):
                 timer.cancel()
 
-    def _concerns(self, event: WatchEvent) -> bool:
-        """Whether a kubelet acts on this state of a pod. Most events are about pods without one."""
-        pod = event.stored.typed
-        assert isinstance(pod, Pod), pod
-        return (
-            event.type == "DELETED"
-            or pod.metadata.deletion_timestamp is not None
-            or (self._starts_pods and pod.spec.node_name != "")
-        )
+    def _needs_turn(self, event: WatchEvent) -> bool:
+        """Whether an event needs a turn of the task: there may be something to write, or a fault.
+
+        What else there is to do after it is done.
+        """
+        stored = event.stored
+        if self._guard.failed:
+            return True
+        if event.type == "DELETED":
+            self._forget(stored.uid)
+            return False
+        pod = _pod_of(stored)
+        if pod.metadata.deletion_timestamp is not None or (
+            pod.status.start_time is None and self._start_delay_s <= 0
+        ):
+            return True
+        try:
+            self._handle(stored)
+        except Exception:
+            return True  # The task meets it again, and reports it.
+        return False
 
     def _after_node(self, event: WatchEvent) -> None:
         name = event.stored.name
+        if event.type == "DELETED":
+            self._hosts.pop(name, None)
         if event.type != "DELETED" and is_stopped(event.stored.document):
             self._stopped.add(name)
         elif name in self._stopped:
@@ -115,8 +143,8 @@ class FakeKubelets:
 
     def _resume(self, node_name: str) -> None:
         """Continue with the pods of a node whose kubelet runs again."""
-        for stored in list(self._cluster.objects_of(PODS)):
-            if value_at(stored.document, "spec", "nodeName") == node_name:
+        for stored in list(self._pods.values()):
+            if _pod_of(stored).spec.node_name == node_name:
                 self._guard.run(stored, partial(self._resume_pod, stored))
 
     def _resume_pod(self, stored: StoredObject) -> None:
@@ -133,28 +161,35 @@ class FakeKubelets:
             # An older state would start a pod that has been started since.
             self._handle(newest)
 
-    def _is_stopped(self, node_name: str) -> bool:
-        node = self._cluster.find(NODES, "", node_name)
-        return node is not None and is_stopped(node.document)
+    def _host(self, node_name: str) -> "_Host":
+        """The node as it is now."""
+        node = self._nodes.get(("", node_name))
+        if node is None:
+            return _NO_HOST
+        known = self._hosts.get(node_name)
+        if known is None or known.node is not node:
+            known = self._hosts[node_name] = _Host(
+                node, is_stopped(node.document), _address_of(node.document)
+            )
+        return known
 
     def _newest(self, stored: StoredObject) -> StoredObject | None:
         """The pod as it is now; None if it is gone."""
-        newest = self._cluster.find(PODS, *stored.key)
+        newest = self._pods.get(stored.key)
+        if newest is stored:
+            return stored
         return newest if newest is not None and newest.uid == stored.uid else None
 
     def _handle(self, stored: StoredObject) -> None:
-        pod = stored.typed
-        assert isinstance(pod, Pod), pod
-        is_ending = is_terminating(pod)
-        if pod in self._standing:
+        pod = _pod_of(stored)
+        is_ending, node_name = pod.metadata.deletion_timestamp is not None, pod.spec.node_name
+        if not node_name or not (is_ending or self._starts_pods) or pod in self._standing:
             return
-        if not pod.spec.node_name or not (is_ending or self._starts_pods):
-            return
-        if self._is_stopped(pod.spec.node_name):
+        if self._host(node_name).is_stopped:
             return
         if is_ending:
             self._end_later(pod)
-        elif not is_terminal(pod) and stored.uid not in self._next:
+        elif not is_terminal(pod) and pod.metadata.uid not in self._next:
             if pod.status.start_time is None:
                 self._later(stored, self._start_delay_s, self._start)
             elif pod.status.phase == "Running":
@@ -169,51 +204,72 @@ class FakeKubelets:
         if delay_s <= 0:
             work(stored)
             return
-        loop = asyncio.get_running_loop()
-        self._next[stored.uid] = loop.call_later(delay_s, self._do, stored, work)
+        # Not in the context of what has written the pod, which may be another part.
+        self._next[stored.uid] = self._loop.call_later(
+            delay_s, self._do, stored, work, context=self._context
+        )
 
     def _do(self, stored: StoredObject, work: Callable[[StoredObject], None]) -> None:
         self._next.pop(stored.uid, None)
         newest = self._newest(stored)
-        if newest is None or "deletionTimestamp" in newest.metadata:
+        if newest is None:
             return
-        if not self._is_stopped(value_at(newest.document, "spec", "nodeName")):
+        pod = _pod_of(newest)
+        if not (is_terminating(pod) or self._host(pod.spec.node_name).is_stopped):
             self._guard.run(newest, partial(work, newest))
 
     def _start(self, stored: StoredObject) -> None:
-        restarts = kubelet_status.restart_count(stored.document)
-        self._run_containers(stored, restarts)
+        self._run_containers(stored, 0)
 
     def _restart(self, stored: StoredObject) -> None:
-        self._run_containers(stored, kubelet_status.restart_count(stored.document) + 1)
+        self._run_containers(stored, 1)
 
-    def _run_containers(self, stored: StoredObject, restarts: int) -> None:
-        document = stored.document
-        status = kubelet_status.running(
-            document,
-            now=self._now(),
-            pod_ip=value_at(document, "status", "podIP") or self._new_address(),
-            host_ip=self._host_address(value_at(document, "spec", "nodeName")),
-            restarts=restarts,
-        )
-        self._patch_status(stored, status)
-        for container in objects_in(value_at(document, "spec", "containers")):
-            self._record(stored, "Started", f"Started container {container.get('name', '')}")
+    def _run_containers(self, stored: StoredObject, more_restarts: int) -> None:
+        pod, now_ns = _pod_of(stored), self._clock.now_ns()
+        # Only kubelets write the statuses of containers, and with these all that is read here.
+        document = stored.document if pod.status.container_statuses else stored.desired
+        restarts = more_restarts
+        if pod.status.container_statuses:
+            restarts += kubelet_status.restart_count(document)
+        pod_ip = value_at(document, "status", "podIP")
+        if not pod_ip:
+            self._started_count += 1
+        number, host_ip = self._started_count, self._host(pod.spec.node_name).address
+
+        def status(document: JsonObject) -> JsonObject:
+            return kubelet_status.running(
+                document,
+                now=whole_seconds(now_ns),
+                pod_ip=pod_ip or _pod_address(number),
+                host_ip=host_ip,
+                restarts=restarts,
+            )
+
+        self._write_status(stored, kubelet_status.running_status(pod, now_ns), status)
+        if self._log is not None:
+            for container in pod.spec.containers:
+                self._record(stored, "Started", f"Started container {container.name}")
 
     def _await_end(self, stored: StoredObject) -> None:
-        run = run_of(stored.document)
+        run = run_of(stored.desired)
         if run is None:
             return
         # Even a run of no length takes some time, so that watchers see the pod running.
         self._later(stored, max(run.seconds, 0.001), lambda newest: self._finish(newest, run))
 
     def _finish(self, stored: StoredObject, run: Run) -> None:
-        document, now = stored.document, self._now()
-        policy = value_at(document, "spec", "restartPolicy")
+        now_ns = self._clock.now_ns()
+        policy = value_at(stored.desired, "spec", "restartPolicy")
         if policy == "Never" or (policy == "OnFailure" and run.exit_code == 0):
-            status = kubelet_status.ended(document, now=now, exit_code=run.exit_code)
-            self._patch_status(stored, status)
+            self._write_status(
+                stored,
+                kubelet_status.ended_status(_pod_of(stored), now_ns, run.exit_code),
+                lambda document: kubelet_status.ended(
+                    document, now=whole_seconds(now_ns), exit_code=run.exit_code
+                ),
+            )
             return
+        document, now = stored.document, whole_seconds(now_ns)
         restarts = kubelet_status.restart_count(document)
         waiting = kubelet_status.waiting_for_restart(document, now=now, exit_code=run.exit_code)
         # The timer first: this task also handles the event of the write below.
@@ -229,39 +285,42 @@ class FakeKubelets:
         if uid not in self._ending:
             grace_s = pod.metadata.deletion_grace_period_seconds or 0
             delay_s = grace_s if self._stop_s is None else min(grace_s, self._stop_s)
-            loop = asyncio.get_running_loop()
-            self._ending[uid] = loop.call_later(delay_s, self._end, pod)
+            self._ending[uid] = self._loop.call_later(
+                delay_s, self._end, pod, context=self._context
+            )
 
     def _end(self, pod: Pod) -> None:
         self._forget(pod.metadata.uid)
-        if self._is_stopped(pod.spec.node_name):
+        if self._host(pod.spec.node_name).is_stopped:
             return
         with suppress(NotFoundError):  # It may be gone already.
             self._cluster.finish_termination(pod.metadata.namespace, pod.metadata.name)
 
     def _forget(self, uid: str) -> None:
-        for timers in (self._next, self._ending):
-            if (timer := timers.pop(uid, None)) is not None:
-                timer.cancel()
+        if (timer := self._next.pop(uid, None)) is not None:
+            timer.cancel()
+        if (timer := self._ending.pop(uid, None)) is not None:
+            timer.cancel()
 
     # --- Parts --------------------------------------------------------------------------------
 
     def _now(self) -> str:
         return whole_seconds(self._clock.now_ns())
 
-    def _new_address(self) -> str:
-        """An address for a pod. Nothing listens there; in a large cluster addresses repeat."""
-        self._started_count += 1
-        host_count = POD_NETWORK.num_addresses - 2
-        return str(POD_NETWORK[1 + (self._started_count - 1) % host_count])
+    def _write_status(
+        self, stored: StoredObject, typed: PodStatus, status: Callable[[JsonObject], JsonObject]
+    ) -> None:
+        """Write the pod with another phase; `status` makes what changes in the document."""
+        if self._pods.get(stored.key) is not stored:
+            # A second try after a fault: the pod has changed since.
+            self._patch_status(stored, status(stored.document))
+            return
 
-    def _host_address(self, node_name: str) -> str:
-        node = self._cluster.find(NODES, "", node_name)
-        if node is not None:
-            for address in objects_in(value_at(node.document, "status", "addresses")):
-                if address.get("type") == "InternalIP":
-                    return address.get("address", "")
-        return "127.0.0.1"
+        def edit(document: JsonObject) -> JsonObject:
+            merged = merge_patch(as_object(document.get("status")), status(document))
+            return {**document, "status": merged}
+
+        self._cluster.write_status(stored, typed, edit)
 
     def _patch_status(self, stored: StoredObject, status: JsonObject) -> None:
         with suppress(ApiError):  # The pod may have been deleted or replaced meanwhile.
@@ -274,3 +333,36 @@ class FakeKubelets:
         if self._log is not None:
             kind = "Warning" if is_warning else "Normal"
             self._log.record(stored, reporter="kubelet", reason=reason, note=note, type=kind)
+
+
+class _Host(NamedTuple):
+    """What kubelets read of a node."""
+
+    node: StoredObject | None
+    is_stopped: bool
+    address: str
+
+
+_NO_HOST: Final = _Host(None, False, "127.0.0.1")
+
+
+def _address_of(node: JsonObject) -> str:
+    for address in objects_in(value_at(node, "status", "addresses")):
+        if address.get("type") == "InternalIP":
+            return address.get("address", "")
+    return _NO_HOST.address
+
+
+def _pod_address(number: int) -> str:
+    """The address of the pod that is started as the n-th.
+
+    Nothing listens there; in a large cluster addresses repeat.
+    """
+    host_count = POD_NETWORK.num_addresses - 2
+    return str(POD_NETWORK[1 + (number - 1) % host_count])
+
+
+def _pod_of(stored: StoredObject) -> Pod:
+    pod = stored.typed
+    assert isinstance(pod, Pod), pod
+    return pod

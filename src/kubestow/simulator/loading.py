@@ -161,11 +161,8 @@ class AfterFirstDecision:
     async def run(self) -> None:
         with suppress(TimeoutError):
             # Virtual time advances when the scheduler has nothing to do.
-            await asyncio.wait_for(self._decided.wait(), INSTANT_S)
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            # `wait_for` of Python 3.11 loses a cancellation that comes with the decision.
-            raise asyncio.CancelledError
+            async with asyncio.timeout(INSTANT_S):
+                await self._decided.wait()
         self._begin()
         self._has_begun = True
         await asyncio.gather(*map(run_part, self._controllers))

@@ -10,7 +10,7 @@ Not here: reading files (`api.files`), pods of workloads (`workloads`), changes 
 import re
 import shlex
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from kubestow.api.files import Document
@@ -18,13 +18,18 @@ from kubestow.api.meta import JsonObject
 from kubestow.apiserver.schema.known_fields import unknown_fields
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cluster.documents import as_list, as_object, value_at
+from kubestow.cluster.resources import (
+    DEVICE_TAINT_RULES,
+    OLDER_TAINT_RULE_VERSIONS,
+    client_resources,
+)
 from kubestow.simulator.workloads import WORKLOAD_KINDS
 
 # Read when pods are created: by admission, and by the controller that makes claims of pods.
 _READ_AT_CREATION: Final = ("ResourceClaimTemplate", "RuntimeClass", "Workload")
 READ_KINDS: Final = frozenset(
     (
-        *(cls.__name__ for cls in ClusterObjects().types()),
+        *(client_resources().of_type(cls).kind for cls in ClusterObjects().types()),
         *_READ_AT_CREATION,
         *WORKLOAD_KINDS,
     )
@@ -36,6 +41,9 @@ _PLAIN_KUSTOMIZATION: Final = frozenset(
         "resources", "secretGenerator",
     )
 )  # fmt: skip
+_OLDER_RULES: Final = frozenset(
+    f"{DEVICE_TAINT_RULES.group}/{version}" for version in OLDER_TAINT_RULE_VERSIONS
+)
 _HOOK: Final = "helm.sh/hook"
 _HELM_TESTS: Final = frozenset(("test", "test-failure", "test-success"))
 _INDEX: Final = re.compile(r'\[(\d+|".*?")\]')
@@ -50,6 +58,10 @@ class Manifests(NamedTuple):
     config_maps: list[Document]
     # Of files that were left out though they change others, a line each.
     notes: list[str]
+    # Of kinds that decide nothing, but are asked for.
+    set_apart: list[Document]
+    # Of objects that a cluster would refuse, a line each; filled in where that is checked.
+    refusals: Sequence[str] = ()
 
     def ignored_text(self) -> str:
         """For example "ignored: 3 Ingress, 1 Role"; empty if nothing was ignored."""
@@ -65,24 +77,40 @@ def select_manifests(
     reads_config_maps: bool = False,
     dialects: Container[str] = (),
     also_read: Container[str] = (),
+    sets_apart: Container[str] = (),
 ) -> Manifests:
     """Leave out the kinds that neither a scheduler nor the creation of pods reads.
 
     `dialects` are further API versions whose pod groups are read, `also_read` further kinds.
+    Documents of the kinds `sets_apart` are no part of the cluster, and not left out either.
     """
     kept: list[Document] = []
     ignored: Counter[str] = Counter()
     config_maps: list[Document] = []
     notes: list[str] = []
-    for document in documents:
+    set_apart: list[Document] = []
+    for document in map(_in_served_version, documents):
         if _is_read(document.raw, dialects) or document.raw["kind"] in also_read:
             kept.append(document)
         elif reads_config_maps and document.raw["kind"] == "ConfigMap":
             config_maps.append(document)
+        elif document.raw["kind"] in sets_apart:
+            set_apart.append(document)
         else:
             ignored[_label(document.raw)] += 1
             notes += _kustomization_notes(document)
-    return Manifests(kept, ignored, config_maps, notes)
+    return Manifests(kept, ignored, config_maps, notes, set_apart)
+
+
+def _in_served_version(document: Document) -> Document:
+    """The document as it is, but a DeviceTaintRule of an earlier version in the later one.
+
+    The objects of a server of v1.36 are those that act when it is v1.37.
+    """
+    raw = document.raw
+    if raw.get("kind") != DEVICE_TAINT_RULES.kind or raw.get("apiVersion") not in _OLDER_RULES:
+        return document
+    return Document({**raw, "apiVersion": DEVICE_TAINT_RULES.api_version}, document.source)
 
 
 def _kustomization_notes(document: Document) -> list[str]:

@@ -61,8 +61,9 @@ class NodeRegistration:
         if not status.get("nodeInfo"):
             patch["nodeInfo"] = _node_info()
         with suppress(NotFoundError):
-            labels = {HOSTNAME_LABEL: node.name, **as_object(node.metadata.get("labels"))}
-            self._cluster.patch(NODES, "", node.name, {"metadata": {"labels": labels}}, "merge")
+            if HOSTNAME_LABEL not in as_object(node.metadata.get("labels")):
+                metadata = {"labels": {HOSTNAME_LABEL: node.name}}
+                self._cluster.patch(NODES, "", node.name, {"metadata": metadata}, "merge")
             self._cluster.patch(
                 NODES, "", node.name, {"status": patch}, "merge", subresource="status"
             )

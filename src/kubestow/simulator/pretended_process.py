@@ -13,7 +13,7 @@ import re
 from typing import Final, NamedTuple
 
 from kubestow.api.meta import JsonObject
-from kubestow.cluster.documents import as_list, as_object, objects_in, value_at
+from kubestow.cluster.documents import as_list, as_object
 
 RUN_SECONDS: Final = "kubestow.io/run-seconds"
 EXIT_CODE: Final = "kubestow.io/exit-code"
@@ -30,12 +30,13 @@ class Run(NamedTuple):
 
 def run_of(pod: JsonObject) -> Run | None:
     """How the pod's containers end; None if they run until the pod is deleted."""
-    annotations = as_object(value_at(pod, "metadata", "annotations"))
+    annotations = as_object(as_object(pod.get("metadata")).get("annotations"))
     seconds, exit_code = _number(annotations.get(RUN_SECONDS)), _number(annotations.get(EXIT_CODE))
-    is_endless = value_at(pod, "spec", "restartPolicy") in (None, "", "Always")
+    spec = as_object(pod.get("spec"))
+    is_endless = spec.get("restartPolicy") in (None, "", "Always")
     if is_endless and seconds is None and exit_code is None:
         return None
-    command = _command(pod)
+    command = _command(spec)
     if seconds is None:
         seconds = _found(_SLEEP, command)
     if seconds is None:
@@ -55,10 +56,12 @@ def shortest_command(container: JsonObject) -> list[str]:
     return ["sh", "-c", "; ".join(found)] if found else []
 
 
-def _command(pod: JsonObject) -> str:
+def _command(spec: JsonObject) -> str:
     """Command and arguments of the first container, as one line."""
-    containers = objects_in(value_at(pod, "spec", "containers"))
-    return _line(containers[0]) if containers else ""
+    containers = as_list(spec.get("containers"))
+    first = as_object(containers[0]) if containers else {}
+    # Most have none, and every pod that starts comes by here.
+    return _line(first) if first.get("command") or first.get("args") else ""
 
 
 def _line(container: JsonObject) -> str:
@@ -67,7 +70,7 @@ def _line(container: JsonObject) -> str:
 
 
 def _found(pattern: re.Pattern[str], command: str) -> float | None:
-    found = pattern.search(command)
+    found = pattern.search(command) if command else None
     return None if found is None else float(found[1])
 
 

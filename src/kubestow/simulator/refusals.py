@@ -12,6 +12,7 @@ from typing import NamedTuple
 from kubestow.api.files import Document
 from kubestow.apiserver.memory import LOADED_FIRST, MemoryCluster
 from kubestow.apiserver.refusals import already_exists
+from kubestow.apiserver.writes.names import require_stored_names
 from kubestow.clock import SystemClock
 from kubestow.cluster.documents import as_object
 from kubestow.cluster.resources import ApiResource
@@ -88,6 +89,8 @@ class _Check:
 
     def _check_identity(self, resource: ApiResource, document: Document) -> None:
         metadata = as_object(document.raw.get("metadata"))
+        if stands(document.raw):
+            require_stored_names(resource, metadata)
         name: str = metadata.get("name") or ""
         namespace: str = metadata.get("namespace") or "default"
         key = (resource.kind, namespace if resource.namespaced else "", name)

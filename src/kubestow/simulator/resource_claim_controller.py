@@ -25,6 +25,7 @@ from kubestow.api.pod import Pod, PodResourceClaim, is_terminal
 from kubestow.api.pod_group import PodGroup
 from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.traits import ANY, HAS_CLAIMS
 from kubestow.apiserver.watch import WatchEvent, WatchGroup
 from kubestow.cluster.documents import as_object, objects_in, replaced_at
 from kubestow.cluster.resources import (
@@ -63,7 +64,8 @@ class ResourceClaimController:
         if self._has_groups:
             followed.append(POD_GROUPS)
         group = WatchGroup(
-            self._cluster.watch(resource, concerns=_concerns) for resource in followed
+            self._cluster.watch(resource, traits=HAS_CLAIMS if resource is PODS else ANY)
+            for resource in followed
         )
         try:
             while not group.is_closed:
@@ -360,12 +362,6 @@ def _uids_of(claim: ResourceClaim) -> set[str]:
     owner = controller_of(claim)
     uids = {consumer.uid for consumer in claim.status.reserved_for}
     return uids if owner is None else uids | {owner.uid}
-
-
-def _concerns(event: WatchEvent) -> bool:
-    """Whether there is something to do. Most pods have no claims."""
-    typed = event.stored.typed
-    return not isinstance(typed, Pod) or _uses_claims(typed)
 
 
 def _uses_claims(pod: Pod) -> bool:

@@ -17,6 +17,7 @@ from msgspec import UNSET, UnsetType
 from kubestow.api.resources import Resources
 from kubestow.notebook import html_table
 from kubestow.plural import counted
+from kubestow.simulator.usage.results import RunUsage, SampleUsage
 
 FORMAT: Final = "kubestow.dev/run/v1"
 
@@ -96,6 +97,10 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     stranded: dict[str, int]
     # The standard deviation, over nodes, of the used share of each resource.
     imbalance: dict[str, float]
+    # Of scenarios that say what pods use.
+    usage: SampleUsage | UnsetType = UNSET
+    # Figures of goals of rebalancing, of scenarios that follow some.
+    goals: dict[str, float] | UnsetType = UNSET
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -163,6 +168,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     refusals: list[RefusedPods] = []
     # Of one placement only.
     placing: PlacingFacts | UnsetType = UNSET
+    # Of scenarios that say what pods use.
+    usage: RunUsage | UnsetType = UNSET
 
     def __repr__(self) -> str:
         return f"<RunResult: {self._caption()}>"

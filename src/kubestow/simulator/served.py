@@ -35,7 +35,6 @@ from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.engine.observer import DecisionListener
 from kubestow.engine.profiles import Registry
 from kubestow.errors import InputError
-from kubestow.plugins.registry import REGISTRY
 from kubestow.recording.recording import RecordTo
 from kubestow.simulator.cluster_file import LoadReport, load_cluster_files
 from kubestow.simulator.controllers.cron_job import CronJobController
@@ -95,7 +94,7 @@ class ServedCluster:
         clock: Clock,
         *,
         config: SchedulerConfig | None = None,
-        registry: Registry = REGISTRY,
+        registry: Registry | None = None,
         listeners: Iterable[DecisionListener] = (),
         documents: Sequence[Document] = (),
         metrics: SchedulerMetrics = NO_SCHEDULER_METRICS,

@@ -15,7 +15,6 @@ from kubestow.engine.failure import REASON_SCHEDULER_ERROR
 from kubestow.engine.profiles import Registry
 from kubestow.errors import InputError
 from kubestow.notebook import html_table
-from kubestow.plugins.registry import REGISTRY
 from kubestow.plural import counted
 from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.results import (
@@ -37,7 +36,7 @@ SCHEDULED: Final = "Scheduled"
 def place(
     documents: Iterable[Document | JsonObject],
     config: SchedulerConfig,
-    registry: Registry = REGISTRY,
+    registry: Registry | None = None,
     gates: FeatureGates = DEFAULT_GATES,
     *,
     limit_s: float = LIMIT_S,

@@ -19,7 +19,7 @@ from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.profiles import Registry
 from kubestow.explain.cluster import StillCluster
-from kubestow.plugins.registry import REGISTRY
+from kubestow.explain.jobs import jobs_in, note_jobs
 from kubestow.simulator.gang_definitions import definitions_for
 from kubestow.simulator.loading import load_cluster, make, settle_new
 from kubestow.simulator.still_origins import origins_of
@@ -31,7 +31,7 @@ def still_cluster(
     config: SchedulerConfig,
     clock: Clock,
     *,
-    registry: Registry = REGISTRY,
+    registry: Registry | None = None,
     gates: FeatureGates = DEFAULT_GATES,
 ) -> StillCluster:
     """The cluster of the documents; raises InputError with the place of one that cannot be used."""
@@ -47,6 +47,7 @@ def still_cluster(
         cluster = StillCluster(config, client, clock, registry=registry, gates=gates)
         cluster.load(objects)
         cluster.origins = origins_of(objects, sourced, made)
+        note_jobs(cluster, jobs_in(document.raw for document in sourced))
     return cluster
 
 
@@ -69,6 +70,7 @@ def objects_of(store: MemoryCluster) -> list[ApiObject]:
     return [
         stored.typed
         for cls in ClusterObjects().types()
+        if store.resources.has_type(cls)
         for stored in store.list(store.resources.of_type(cls)).items
         if isinstance(stored.typed, cls)
     ]

@@ -14,6 +14,7 @@ from kubestow.api.pod import Pod
 from kubestow.cluster.documents import value_at
 from kubestow.cluster.resources import default_resources
 from kubestow.explain.cluster import ObjectKey, Origin, claim_template, key_of
+from kubestow.explain.suggestions.owners import TEMPLATES
 
 _NAMESPACED: Final = frozenset(each.kind for each in default_resources() if each.namespaced)
 
@@ -59,7 +60,8 @@ def _of_workload(raw: JsonObject | None) -> Origin | None:
     if raw is None:
         return None
     kind, namespace, name = _name_in(raw)
-    return Origin(raw.get("apiVersion", ""), kind, namespace, name, "/spec/template")
+    path = TEMPLATES.get(kind, TEMPLATES["Deployment"])
+    return Origin(raw.get("apiVersion", ""), kind, namespace, name, path)
 
 
 def _made_claims(pod: Pod) -> dict[tuple[str, str], Origin]:

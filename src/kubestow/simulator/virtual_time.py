@@ -5,19 +5,29 @@ timers. When nothing is left to do at the current time, the loop moves its clock
 instead of sleeping, so hours pass in milliseconds and the same input gives the same run.
 With a `speed` each jump takes real time: at 10, ten virtual seconds take one real second, so that
 a person can watch.
+
+Timers that are due at one instant run in the order in which they were set. asyncio leaves that
+order open, and it would depend on the number of other timers.
 """
 
 import asyncio
 import math
 import selectors
+from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context, copy_context
 from datetime import UTC, datetime
+from heapq import heapify, heappop, heappush
+from itertools import count
 from typing import Any, Final, TypeVar
 
 from kubestow.clock import NANOSECONDS
 
 T = TypeVar("T")
+
+# This many cancelled timers are kept in any case.
+CANCELLED_MAX: Final = 64
 
 # The default start of virtual time. Any date would do; this one is easy to recognise.
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
@@ -25,28 +35,184 @@ _EPOCH_NS: Final = round(EPOCH.timestamp()) * NANOSECONDS
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    # Of asyncio: what runs in the next turn, whether `stop` or `close` was called, what raises an
+    # error then, and what makes the callbacks of files ready.
+    _ready: deque[asyncio.Handle]
+    _stopping: bool
+    _closed: bool
+    _check_closed: Callable[[], None]
+    _process_events: Callable[[list[tuple[selectors.SelectorKey, int]]], None]
+
     def __init__(self, *, speed: float | None = None) -> None:
         self._virtual_s = 0.0
-        super().__init__(_JumpingSelector(self, speed))
-        self._set_time(0.0)
+        # Timers before this are run: those that are due now, within the precision of the time. A
+        # task that is woken too early sleeps again for the rest, and two such tasks keep time from
+        # advancing.
+        self._due_s = math.ulp(0.0)
+        # When, and the how many-th timer it is.
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._timer_numbers = count()
+        self._cancelled_count = 0
+        self._jumping = _JumpingSelector(self, speed)
+        super().__init__(self._jumping)
 
     def time(self) -> float:
         return self._virtual_s
 
     def advance(self, seconds: float) -> None:
-        self._set_time(self._virtual_s + seconds)
+        now_s = self._virtual_s = self._virtual_s + seconds
+        self._due_s = now_s + math.ulp(now_s)
 
-    def _set_time(self, now_s: float) -> None:
-        self._virtual_s = now_s
-        # asyncio ends timers that are due within the resolution of the clock. A task that is woken
-        # too early sleeps again for the rest, and two such tasks keep time from advancing.
-        self._clock_resolution = math.ulp(now_s)
+    # The next three are as asyncio's own, without what is for its debug mode: every step of a task
+    # and every timer of a pod comes by here.
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        if self._closed:
+            self._check_closed()
+        when = self._virtual_s + delay
+        timer = _Timer(when, callback, args, self, context)
+        heappush(self._timers, (when, next(self._timer_numbers), timer))
+        return timer
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        *args: Any,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        if self._closed:
+            self._check_closed()
+        timer = _Timer(when, callback, args, self, context)
+        heappush(self._timers, (when, next(self._timer_numbers), timer))
+        return timer
+
+    def call_soon(
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        if self._closed:
+            self._check_closed()
+        handle = _Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Called by a timer that is cancelled, perhaps after it was due."""
+        if not handle._scheduled:
+            return
+        self._cancelled_count += 1
+        if self._cancelled_count > max(len(self._timers) // 2, CANCELLED_MAX):
+            self._timers = [timer for timer in self._timers if not timer[2].cancelled()]
+            heapify(self._timers)
+            self._cancelled_count = 0
+
+    def _run_once(self) -> None:
+        """Run what is ready; called by asyncio again and again until the loop is stopped."""
+        ready, jumping = self._ready, self._jumping
+        while True:
+            if not ready or jumping.has_files:
+                self._wait()
+            timers, due_s = self._timers, self._due_s
+            while timers and timers[0][0] < due_s:
+                timer = heappop(timers)[2]
+                timer._scheduled = False
+                ready.append(timer)
+            # What these make ready runs in the next turn.
+            for _ in range(len(ready)):
+                handle = ready.popleft()
+                if handle._cancelled:  # pyright: ignore[reportAttributeAccessIssue]
+                    continue
+                try:
+                    handle._context.run(handle._callback, *handle._args)  # pyright: ignore
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:
+                    self._report(handle, error)
+            if self._stopping:
+                return
+
+    def _report(self, handle: asyncio.Handle, error: BaseException) -> None:
+        """Pass on what a callback raised, as asyncio does."""
+        message = f"Exception in callback {handle!r}"
+        self.call_exception_handler({"message": message, "exception": error, "handle": handle})
+
+    def _wait(self) -> None:
+        """Wait for the next timer or file, unless something is ready."""
+        # The time until something is ready; None if nothing will be by itself.
+        timeout_s, jumping = None, self._jumping
+        if self._ready or self._stopping:
+            timeout_s = 0.0
+        else:
+            timers = self._timers
+            while timers and timers[0][2].cancelled():
+                heappop(timers)
+            if timers:
+                timeout_s = timers[0][0] - self._virtual_s
+        if timeout_s is not None and timeout_s <= 0:
+            if jumping.has_files:
+                self._process_events(jumping.select(0))
+        elif timeout_s is not None and jumping.only_jumps:
+            # Other threads add to what is ready by themselves: nothing is read here.
+            self.nothing_is_ready(timeout_s)
+        else:
+            self._process_events(jumping.select(timeout_s))
 
     def nothing_is_ready(self, timeout_s: float | None) -> None:
         """Called when every task waits; the next timer is due in `timeout_s`, if one is set."""
         if timeout_s is None:
             raise StalledError("nothing is left to do and no timer is set")
         self.advance(timeout_s)
+
+
+class _Handle(asyncio.Handle):
+    """A call that the loop makes in its next turn."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        loop: asyncio.AbstractEventLoop,
+        context: Context | None,
+    ) -> None:
+        self._context = copy_context() if context is None else context
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
+
+
+class _Timer(asyncio.TimerHandle):
+    """A call that the loop makes at a time."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        loop: asyncio.AbstractEventLoop,
+        context: Context | None,
+    ) -> None:
+        self._context = copy_context() if context is None else context
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
+        self._when = when
+        self._scheduled = True
 
 
 class VirtualClock:
@@ -121,11 +287,14 @@ class _JumpingSelector(selectors.BaseSelector):
         self._speed = speed
         self._real = selectors.DefaultSelector()
         self._file_count = 0
+        # Whether there are files beside that of the loop itself, which wakes it from waiting.
+        self.has_files = False
+        # Whether waiting for a timer takes no real time, and nothing is polled.
+        self.only_jumps = speed is None
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is not None and timeout <= 0:
-            # The one file of the loop itself wakes it from waiting, and it does not wait now.
-            return self._real.select(0) if self._file_count > 1 else []
+            return self._real.select(0)
         ready = self._real.select(timeout / self._speed if timeout and self._speed else 0)
         if timeout is not None or not ready:
             self._loop.nothing_is_ready(timeout)
@@ -133,13 +302,18 @@ class _JumpingSelector(selectors.BaseSelector):
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         key = self._real.register(fileobj, events, data)
-        self._file_count += 1
+        self._count_files(1)
         return key
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
         key = self._real.unregister(fileobj)
-        self._file_count -= 1
+        self._count_files(-1)
         return key
+
+    def _count_files(self, more: int) -> None:
+        self._file_count += more
+        self.has_files = self._file_count > 1
+        self.only_jumps = self._speed is None and not self.has_files
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
         return self._real.get_map()

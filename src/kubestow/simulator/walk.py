@@ -17,8 +17,10 @@ from kubestow.cache.cache import Cache
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock
 from kubestow.cluster.resources import PODS
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.editions.rules import CORE_RULES, Rules
+from kubestow.editions.choosing import rules_of
+from kubestow.editions.rules import Rules
 from kubestow.engine.decision import Decision
 from kubestow.errors import CacheError
 from kubestow.queue import Queue, QueuedPod
@@ -158,12 +160,15 @@ async def walk(
     say: Say,
     clock: Clock,
     *,
-    rules: Rules = CORE_RULES,
+    rules: Rules | None = None,
     config: SchedulerConfig | None = None,
+    gates: FeatureGates = DEFAULT_GATES,
     counters: Callable[[Queue], str] = lambda _: "",
 ) -> None:
-    """Play the story with a scheduler that has plugins. `counters` says what its queue counts."""
-    store = MemoryCluster(clock)
+    """Play the story with a scheduler that has plugins, by default that of the gates' edition.
+    `counters` says what its queue counts."""
+    rules = rules or rules_of(gates.edition)
+    store = MemoryCluster(clock, gates=gates)
     known: dict[str, Pod] = {}
 
     def decided(decision: Decision, queued_pod: QueuedPod) -> None:
@@ -178,6 +183,7 @@ async def walk(
         clock,
         registry=rules.registry,
         factory=rules.factory,
+        gates=gates,
         listeners=[decided],
         controllers=[FakeKubelets(store, clock)],
     )

@@ -3,10 +3,13 @@
 from typing import Any
 
 import pytest
+from msgspec import UnsetType
 
 from kubestow.api.files import Document
 from kubestow.errors import InputError
 from kubestow.simulator.capacity.headroom import headroom
+from kubestow.simulator.capacity.measured import nodes_in_use
+from kubestow.usage.measurement import Amounts, Measurement
 
 POOL = "cloud.google.com/gke-nodepool"
 
@@ -119,3 +122,33 @@ def test_without_a_label_all_nodes_are_one_pool() -> None:
 def test_a_label_that_no_node_has_is_refused() -> None:
     with pytest.raises(InputError, match='no node has the label "nope"'):
         headroom(documents(*CLUSTER), label="nope")
+
+
+def test_measured_use_is_reported_beside_what_is_requested() -> None:
+    """Node a1 is measured itself, of a2 the pods; nothing is known of the others."""
+
+    def measured(time: int, cpu: int, gibi: int, **of: str) -> Measurement:
+        return Measurement(time_ns=time, average=Amounts(cpu, gibi << 30), **of)  # pyright: ignore[reportArgumentType]
+
+    in_use = nodes_in_use(
+        [
+            *(measured(time, 10 * time, 1, node="a1") for time in range(1, 101)),
+            measured(1, 9000, 2, node="a1", namespace="n", pod="ignored"),
+            measured(1, 700, 2, node="a2", namespace="n", pod="p"),
+            measured(1, 800, 3, node="a2", namespace="n", pod="q"),
+            measured(2, 100, 1, node="a2", namespace="n", pod="p"),
+        ]
+    )
+    assert in_use == {"a1": (950, 1 << 30), "a2": (1500, 5 << 30)}
+    found = {pool.name: pool for pool in headroom(documents(*CLUSTER), in_use=in_use).pools}
+    plain = {pool.name: pool for pool in headroom(documents(*CLUSTER)).pools}
+    pool = found["a"].in_use
+    assert not isinstance(pool, UnsetType)
+    assert (pool.measured_nodes, pool.cpu_milli, pool.idle_cpu_milli) == (2, 2450, 3550)
+    assert pool.idle_memory_bytes == (7 + 3) << 30
+    other = found["b"].in_use
+    assert not isinstance(other, UnsetType)
+    assert other.measured_nodes == 0
+    assert {name: each.copies for name, each in found.items()} == {
+        name: each.copies for name, each in plain.items()
+    }

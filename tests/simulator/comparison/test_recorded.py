@@ -7,11 +7,14 @@ import pytest
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.errors import InputError
 from kubestow.recording.recording import RecordTo
+from kubestow.simulator.comparison.material import read_material
 from kubestow.simulator.comparison.moved import placements_of
+from kubestow.simulator.comparison.played import scenario_of
 from kubestow.simulator.comparison.recorded import read_recording, recorded_scenario
 from kubestow.simulator.results import RunResult
 from kubestow.simulator.scenario.reading import read_scenario
 from kubestow.simulator.scenario.run import run_scenario
+from kubestow.simulator.usage.results import RunUsage
 
 SCENARIO = """
 apiVersion: kubestow.dev/v1alpha1
@@ -91,3 +94,30 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     file.write_text("nodes: []")
     with pytest.raises(InputError, match="is no recording"):
         read_recording(file)
+
+
+def test_measurements_of_the_pods_of_a_recording_are_their_use(
+    recorded: tuple[RunResult, Path], tmp_path: Path
+) -> None:
+    run, file = recorded
+    measured = tmp_path / "usage.csv"
+    lines = [f"0,default,{pod.name},3,1Gi" for pod in run.pods]
+    measured.write_text("\n".join(["time,namespace,pod,cpu,memory", *lines]))
+    read = read_material(
+        [], name="", scenario=None, recording=file, gates=(), limit_s=1.0, usage=measured
+    )
+    with scenario_of(read.material, SchedulerConfig()) as scenario:
+        again = run_scenario(scenario, SchedulerConfig())
+    assert isinstance(again.usage, RunUsage)
+    assert again.usage.demanded_cpu_s > 0
+    # Two pods of 3 cores are more than a node has.
+    assert again.usage.lost_cpu_s > 0
+    measured.write_text("time,namespace,pod,cpu,memory\n0,default,web,much,1Gi\n")
+    with pytest.raises(InputError, match=r"usage.csv, line 2"):
+        read_material(
+            [], name="", scenario=None, recording=file, gates=(), limit_s=1.0, usage=measured
+        )
+    with pytest.raises(InputError, match="are for a recording"):
+        read_material(
+            [], name="", scenario=None, recording=None, gates=(), limit_s=1.0, usage=measured
+        )

@@ -77,6 +77,36 @@ def test_errors_of_a_run_name_the_original_file(scenario: Path) -> None:
     assert failure.message.startswith(f"{scenario}, line 17")
 
 
+POLICY = """
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- {name: p, plugins: {balance: {enabled: [RemoveDuplicates]}}}
+"""
+
+
+def test_a_variant_without_an_action_is_played(scenario: Path) -> None:
+    """The policy of the action travels as well."""
+    (scenario.parent / "policy.yaml").write_text(POLICY)
+    scenario.write_text(SCENARIO + "actions:\n  - {every: 10m, descheduler: policy.yaml}\n")
+    packed, _ = pack_scenario(scenario)
+    material = Material(name="short", scenario=packed)
+    changes: list[int] = []
+    for without in ((), ("descheduler",)):
+        task = Task(variant=SchedulerVariant(name="each", without=without), seed=0)
+        run = outcome_of(material, task).run
+        assert run is not None
+        changes.append(sum(change.kind == "descheduler" for change in run.changes))
+    assert changes == [6, 0]
+
+
+def test_only_a_scenario_has_actions_to_leave_out() -> None:
+    task = Task(variant=SchedulerVariant(name="each", without=("drain",)), seed=0)
+    failure = outcome_of(Material(name="cluster"), task).failure
+    assert failure is not None
+    assert "without:drain leaves out an action" in failure.message
+
+
 @pytest.mark.parametrize("version", ["v1.36", "v1.20", "v1.9"])
 def test_every_version_plays_a_scenario(scenario: Path, version: str) -> None:
     packed, _ = pack_scenario(scenario)

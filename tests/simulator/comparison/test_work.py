@@ -7,7 +7,9 @@ import msgspec
 import pytest
 
 from kubestow.api.files import Document
+from kubestow.config.feature_gates import parse_gates
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.editions import edition_named
 from kubestow.simulator.comparison.task import Material, SchedulerVariant, Task
 from kubestow.simulator.comparison.work import outcome_of, run_task
 from kubestow.simulator.results import RunResult
@@ -26,7 +28,8 @@ def nodes_of(run: RunResult) -> dict[str, str]:
 
 
 def test_pods_are_placed_as_by_simulate(material: Material, base: SchedulerVariant) -> None:
-    expected = place(material.documents, SchedulerConfig())
+    gates = parse_gates((), edition_named(base.version))
+    expected = place(material.documents, SchedulerConfig(), gates=gates)
     run = run_of(material, base)
     assert nodes_of(run) == {pod.name: pod.node for pod in expected.pods}
     assert run.samples[-1].placed == 4

@@ -76,5 +76,10 @@ def test_an_allowed_eviction_counts_at_once(play: Play, workload: Build):
         world.cluster.patch(resource, "default", "b", disrupted, subresource="status")
         await asyncio.sleep(1)
         assert allowed(world) == (2, 1, 1)
+        # It was not deleted, or is back under its name: after two minutes it counts again.
+        await asyncio.sleep(118)
+        assert allowed(world) == (2, 1, 1)
+        await asyncio.sleep(2)
+        assert allowed(world) == (3, 1, 2)
 
     play(work)

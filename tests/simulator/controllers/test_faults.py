@@ -32,9 +32,13 @@ class FaultyCluster(MemoryCluster):
             raise TypeError("'<' not supported between instances of 'str' and 'int'")
 
     def get(self, resource: Any, namespace: str, name: str) -> StoredObject:
-        # Every change of an object begins with this.
+        # Every change of an object begins with this, but for that below.
         self._check(name)
         return super().get(resource, namespace, name)
+
+    def write_status(self, old: StoredObject, status: Any, edit: Any) -> StoredObject:
+        self._check(old.name)
+        return super().write_status(old, status, edit)
 
     def create(self, resource: Any, document: JsonObject, **options: Any) -> StoredObject:
         metadata = document["metadata"]

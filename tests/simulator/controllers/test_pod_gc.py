@@ -5,11 +5,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubestow.api.meta import JsonObject
+from kubestow.api.pod import Pod, PodStatus
 from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.store import Key, StoredObject
 from kubestow.cluster.resources import NODES, PODS
-from kubestow.simulator.controllers.pod_gc import PodGC
+from kubestow.simulator.controllers.pod_gc import FinishedPods, PodGC
 from kubestow.testing.clock import ManualClock
 
 Build = Callable[..., JsonObject]
@@ -116,3 +120,50 @@ def test_the_oldest_finished_pods_beyond_the_threshold_are_deleted(
     assert {stored.name for stored in cluster.objects_of(PODS)} == {"old", "new", "running"}
     PodGC(cluster, clock, threshold=1).check()
     assert {stored.name for stored in cluster.objects_of(PODS)} == {"new", "running"}
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.booleans(), st.sampled_from("ab"), st.integers(-1, 3)),
+        max_size=30,
+    )
+)
+def test_finished_pods_are_in_the_order_of_a_sorted_list(steps: list[tuple[int, bool, str, int]]):
+    pods, slow = FinishedPods(), dict[Key, StoredObject]()
+    for number, is_evicted, created, count in steps:
+        status = {"phase": "Failed", "reason": "Evicted" if is_evicted else ""}
+        metadata = {
+            "name": f"p{number % 3}",
+            "namespace": str(number),
+            "creationTimestamp": created,
+        }
+        typed = Pod(status=PodStatus(phase="Failed"))
+        pod = StoredObject(PODS, {"metadata": metadata, "status": status}, 1, typed)
+        if count < 0:
+            pods.discard(pod.key)
+            slow.pop(pod.key, None)
+        else:
+            pods.put(pod)
+            slow[pod.key] = pod
+        ranked = sorted(
+            slow.values(),
+            key=lambda one: (
+                one.document["status"]["reason"] != "Evicted",
+                one.document["metadata"]["creationTimestamp"],
+                one.name,
+            ),
+        )
+        assert pods.first(min(count, len(slow))) == ranked[: max(min(count, len(slow)), 0)]
+        assert len(pods) == len(slow)
+
+
+def test_ranks_of_pods_that_are_gone_do_not_stay():
+    pods = FinishedPods()
+    for number in range(100):
+        metadata = {"name": str(number), "creationTimestamp": ""}
+        typed = Pod(status=PodStatus(phase="Failed"))
+        pod = StoredObject(PODS, {"metadata": metadata, "status": {}}, 1, typed)
+        pods.put(pod)
+        if number < 98:
+            pods.discard(pod.key)
+    assert len(pods._heap) <= 4

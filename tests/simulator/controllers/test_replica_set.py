@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kubestow.api.meta import JsonObject
+from kubestow.simulator.controllers import replica_set
 
 Build = Callable[..., JsonObject]
 Play = Callable[..., None]
@@ -176,5 +177,23 @@ def test_pods_are_deleted_with_their_owner(play: Play, workload: Build):
         world.delete("replicasets.apps", "web")
         await asyncio.sleep(5)
         assert world.pods(alive=False) == []
+
+    play(work)
+
+
+def test_states_of_pods_are_kept_for_a_limited_number_of_owners(
+    play: Play, workload: Build, monkeypatch: pytest.MonkeyPatch
+):
+    """Beyond the limit all are read again; what is counted stays the same."""
+    monkeypatch.setattr(replica_set, "STATES_MAX", 2)
+
+    async def work(world: Any):
+        for number in range(5):
+            owner = workload("ReplicaSet", replicas=2)
+            world.make({**owner, "metadata": {"name": f"web-{number}"}})
+        await asyncio.sleep(2)
+        for number in range(5):
+            status = world.get("replicasets.apps", f"web-{number}")["status"]
+            assert status["readyReplicas"] == 2
 
     play(work)

@@ -81,6 +81,31 @@ def test_pages_that_took_too_long_are_read_at_once() -> None:
     assert names(read(server)) == ["a", "b", "c", "d", "e"]
 
 
+class ChangingServer(Server):
+    """Pods are created and deleted between two pages, so each page is of another version."""
+
+    async def get_document(self, path: str) -> dict[str, Any]:
+        page = await super().get_document(path)
+        if urlsplit(path).path.endswith("/pods"):
+            self._items["pods"] = [*named(f"new-{len(self.paths)}"), *self._items["pods"][:-1]]
+        return {**page, "metadata": {**page["metadata"], "resourceVersion": str(len(self.paths))}}
+
+
+def test_pages_of_several_versions_are_not_mixed() -> None:
+    """Of pages of several versions one would have a pod twice; all at once are of one version."""
+    found = names(read(ChangingServer(pods=named("a", "b", "c", "d", "e"))))
+    assert len(found) == len(set(found)) == 5
+
+
+def test_a_list_that_is_gone_again_and_again_is_one_line() -> None:
+    server = Server(pods=GoneError("The provided continue parameter is too old"), nodes=named("n"))
+    with pytest.raises(InputError) as error:
+        read(server)
+    assert str(error.value) == (
+        "cannot list pods of example:6443: The provided continue parameter is too old"
+    )
+
+
 def test_what_is_not_served_or_forbidden_is_named() -> None:
     live = read(
         Server(
@@ -93,6 +118,29 @@ def test_what_is_not_served_or_forbidden_is_named() -> None:
     assert names(live) == ["n"]
     assert live.not_served == ["deviceclasses.resource.k8s.io"]  # not the alpha groups of pods
     assert live.forbidden == ["csinodes.storage.k8s.io"]
+
+
+class VersionedServer(Server):
+    """Has rules in some versions of their API only."""
+
+    def __init__(self, *versions: str) -> None:
+        super().__init__(nodes=named("n1"), devicetaintrules=named("r"))
+        self._versions = versions
+
+    async def get_document(self, path: str) -> dict[str, Any]:
+        *_, version, plural = urlsplit(path).path.split("/")
+        if plural == "devicetaintrules" and version not in self._versions:
+            raise NotFoundError("no")
+        return await super().get_document(path)
+
+
+@pytest.mark.parametrize("versions", [("v1",), ("v1beta2",), ("v1", "v1alpha3", "v1beta2")])
+def test_device_taint_rules_are_read_once_in_any_version(versions: tuple[str, ...]) -> None:
+    """A server of v1.36 has them in versions that it calls alpha and beta."""
+    live = read(VersionedServer(*versions))
+    rules = [each.raw for each in live.documents if each.raw["kind"] == "DeviceTaintRule"]
+    assert [raw["apiVersion"] for raw in rules] == [f"resource.k8s.io/{versions[0]}"]
+    assert live.not_served == []
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
@@ -179,7 +180,7 @@ def test_every_shape_makes_nodes_with_names_of_their_own(title: str):
     async def main() -> None:
         async with demo() as running:
             answer = await running.act("add-nodes", shape=SHAPES[title], count=2)
-            assert answer["objects"] == 2
+            assert answer["objects"] == 2, answer
             assert running.node("node-9")
             assert running.node("node-10")
 
@@ -525,5 +526,71 @@ def test_a_wrong_field_is_named_in_plain_words(field: str, value: object, text: 
         async with demo() as running:
             error = await running.refusal("add-pods", template="web", **{field: value})
             assert (str(error), error.where) == (text, field)
+
+    run(main)
+
+
+# --- plans ---
+
+
+def test_a_plan_is_found_and_changes_nothing():
+    async def main() -> None:
+        async with demo() as running:
+            first, *others = [node.name for node in running.store.objects_of(NODES)]
+            for name in others:
+                await running.act("cordon", node=name)
+            workload = yaml.safe_dump(
+                {
+                    "apiVersion": "apps/v1",
+                    "kind": "Deployment",
+                    "metadata": {"name": "web", "namespace": "default"},
+                    "spec": {
+                        "replicas": 4,
+                        "selector": {"matchLabels": {"app": "web"}},
+                        "template": {
+                            "metadata": {"labels": {"app": "web"}},
+                            "spec": {
+                                "containers": [
+                                    {
+                                        "name": "c",
+                                        "image": "c",
+                                        "resources": {"requests": {"cpu": "500m"}},
+                                    }
+                                ]
+                            },
+                        },
+                    },
+                }
+            )
+            await running.act("create", text=workload)
+            await asyncio.sleep(30)
+            for name in others:
+                await running.act("uncordon", node=name)
+            # Until the taint of closed nodes is gone as well.
+            await asyncio.sleep(5)
+            before = running.pods("default")
+            assert {pod["spec"].get("nodeName") for pod in before} == {first}
+            answer = await running.act("plan", goal="balance", maxMoves=2)
+            assert answer["objects"] == 2, answer
+            assert "after 2 moves" in answer["message"]
+            view = answer["view"]
+            assert len(view["steps"]) == 2
+            names = [node["name"] for node in view["nodes"]]
+            for step in view["steps"]:
+                (move,) = step["moves"]
+                assert names[move["source"]] == first
+                assert names[move["target"]] in others
+            assert running.pods("default") == before
+
+    run(main)
+
+
+def test_a_plan_that_cannot_be_made_is_refused():
+    async def main() -> None:
+        async with demo() as running:
+            assert "there is no goal" in str(await running.refusal("plan", goal="best"))
+            assert "PodMetrics" in str(await running.refusal("plan", goal="balance=used"))
+            refusal = await running.refusal("plan", goal="balance", maxMoves=1000)
+            assert refusal.where == "maxMoves"
 
     run(main)

@@ -6,12 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from kubestow.api.meta import JsonObject
 from kubestow.errors import InputError
+from kubestow.simulator.reports.figures import figures_of
 from kubestow.simulator.results import RunResult
+from kubestow.simulator.scenario.reading import read_scenario
 
 Play = Callable[..., RunResult]
+Write = Callable[..., Path]
 
 
 def pod_template(cpu: str = "1", **spec: Any) -> JsonObject:
@@ -215,3 +219,100 @@ def test_what_is_not_there_is_named_with_its_place(
         play(objects=[workload(replicas=1)], actions=[{"at": "1m", **action}])
     assert str(error.value).startswith(f"{tmp_path}/scenario.yaml, line ")
     assert message in str(error.value)
+
+
+POLICY = """
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- {name: p, plugins: {balance: {enabled: [RemoveDuplicates]}}}
+"""
+# Both pods are on node-1.
+CROWDED: list[JsonObject] = [
+    {"at": "0s", "cordon": "node-0", "for": "5m"},
+    {"at": "1m", "apply": [workload(replicas=2)]},
+]
+
+
+def test_a_policy_of_the_descheduler_runs(play: Play, tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    run = {"name": "clean", "every": "5m", "from": "10m", "count": 3}
+    policies = [{**run, "descheduler": str(tmp_path / "policy.yaml")}]
+    result = play(actions=CROWDED + policies)
+    runs = [change.detail for change in result.changes if change.kind == "descheduler"]
+    assert runs == ["1 eviction", "0 evictions", "0 evictions"]
+    assert nodes_of(result, "Running") == {"node-0", "node-1"}
+
+
+def test_a_plan_is_carried_out(play: Play) -> None:
+    balanced: JsonObject = {"at": "10m", "rebalance": "balance"}
+    result = play(actions=[*CROWDED, balanced])
+    assert nodes_of(result, "Running") == {"node-0", "node-1"}
+    emptied: JsonObject = {"at": "20m", "rebalance": {"goal": "empty-nodes", "maxMoves": 3}}
+    result = play(actions=[*CROWDED, balanced, emptied])
+    assert len(nodes_of(result, "Running")) == 1
+    plans = [change.detail for change in result.changes if change.kind == "rebalance"]
+    assert plans[1] == "1 move, 2 to 1"
+
+
+def test_samples_have_figures_of_goals(play: Play) -> None:
+    """Those of plans, and those that are listed; each as it is at that time."""
+    balanced: JsonObject = {"at": "10m", "rebalance": "balance"}
+    goals = ["empty-nodes", "defragment=x.y/z"]
+    result = play(actions=[*CROWDED, balanced], goals=goals, sampleEvery="5m")
+    samples = {sample.time_s: sample.goals for sample in result.samples}
+    assert all(set(each) == {"balance", "empty-nodes"} for each in samples.values())
+    assert samples[300]["empty-nodes"] == 1
+    assert samples[300]["balance"] > samples[1200]["balance"] == 0
+    assert samples[1200]["empty-nodes"] == 2
+    means = figures_of(result).goals
+    assert means == {
+        goal: pytest.approx(
+            sum(each[goal] for time_s, each in samples.items() if time_s < 3600) / 12, abs=1e-6
+        )
+        for goal in ("balance", "empty-nodes")
+    }
+
+
+def test_without_goals_samples_have_no_figures(play: Play) -> None:
+    result = play(actions=CROWDED)
+    assert all(sample.goals is UNSET for sample in result.samples)
+    assert figures_of(result).goals is UNSET
+
+
+def test_an_unknown_goal_is_named_with_its_place(play: Play) -> None:
+    with pytest.raises(InputError, match=r"goals\[1\]: there is no goal"):
+        play(goals=["spread", "sprad"])
+
+
+def test_actions_are_left_out(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    path = write(
+        actions=[
+            *CROWDED,
+            {"name": "plan", "at": "10m", "rebalance": "balance"},
+            {"at": "20m", "descheduler": "policy.yaml"},
+        ]
+    )
+    assert len(read_scenario(path).steps) == 4
+    assert len(read_scenario(path, ["plan"]).steps) == 3
+    scenario = read_scenario(path, ["rebalance", "descheduler"])
+    assert len(scenario.steps) == 2
+    assert scenario.goals == ["balance"]
+    with pytest.raises(InputError, match=r'line [0-9]+: actions: there is no action "drain"'):
+        read_scenario(path, ["drain"])
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        pytest.param({"rebalance": "blance"}, "blance", id="goal"),
+        pytest.param({"rebalance": {"goal": "spread", "maxMoves": 0}}, "maxMoves", id="moves"),
+        pytest.param({"descheduler": "none.yaml"}, "none.yaml", id="no file"),
+    ],
+)
+def test_what_cannot_be_rebalanced_is_an_error(
+    play: Play, action: JsonObject, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        play(actions=[{"at": "1m", **action}])

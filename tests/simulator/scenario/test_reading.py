@@ -152,7 +152,7 @@ def read(tmp_path: Path, text: str) -> Any:
         ),
         pytest.param(
             f"{BASE}actions:\n  - at: 1m\n    leave: node-0\n    for: 5m\n",
-            "line 8: actions[0].for: a leave has no end; only cordon, drain, fail, taint have",
+            "line 8: actions[0].for: a leave has no end; only cordon, drain, fail, taint, upgrade",
             id="no-end",
         ),
         pytest.param(
@@ -161,7 +161,12 @@ def read(tmp_path: Path, text: str) -> Any:
             id="no-taint",
         ),
         pytest.param("name: test\n", 'line 1: the field "until" is missing', id="no-end-of-time"),
-        pytest.param("- 1\n", "line 1: found list, expected a map of fields", id="no-map"),
+        pytest.param(
+            f"{BASE}seed: 1{'0' * 30}\n",
+            f"line 5: seed: is 1{'0' * 30}, expected at most 1000000000000000",
+            id="seed-too-large",
+        ),
+        pytest.param("- 1\n", "line 1: found a list, expected a map of fields", id="no-map"),
         pytest.param(
             f"{BASE}apiVersion: kubestow.dev/v9\n",
             'line 5: apiVersion: is "kubestow.dev/v9", expected kubestow.dev/v1alpha1',

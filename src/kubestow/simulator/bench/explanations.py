@@ -5,11 +5,14 @@ from typing import Final
 
 import msgspec
 
+from kubestow.api.decode import convert
 from kubestow.api.meta import JsonObject
+from kubestow.api.pod import DEFAULT_SCHEDULER_NAME, Pod
 from kubestow.clock import SystemClock, process_cpu_s
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Explanation
+from kubestow.explain.many import explain_many, waiting_pods
 from kubestow.explain.pod import explain_pod
 from kubestow.explain.suggestions import find_suggestions
 from kubestow.simulator.bench.measure import peak_memory_mib
@@ -18,6 +21,9 @@ from kubestow.simulator.still import still_cluster
 PODS_PER_NODE: Final = 10
 # The CPU that each case asks for; a node has 16, of which its pods take 10.
 CASES: Final = {"fits": "1", "fits nowhere": "7"}
+# Pods that wait together, of how many workloads; a fifth of these selects nodes that do not exist.
+WAITING: Final = 1_000
+WORKLOADS: Final = 40
 
 WriteJson = Callable[[Explanation], int]
 
@@ -51,7 +57,42 @@ def measure_explanations(nodes: int, write_json: WriteJson) -> list[ExplanationT
     clock = SystemClock()
     cluster = still_cluster([*_documents(nodes)], SchedulerConfig(), clock)
     cluster.refresh()
-    return [_measure(cluster, case, nodes, clock, write_json) for case in CASES]
+    times = [_measure(cluster, case, nodes, clock, write_json) for case in CASES]
+    return [*times, _measure_many(cluster, nodes, clock)]
+
+
+def _measure_many(cluster: StillCluster, nodes: int, clock: SystemClock) -> ExplanationTimes:
+    """All pods that wait, grouped by cause and by the change that helps most of them."""
+    cluster.load(_waiting())
+    cpu_s, started_s = process_cpu_s(), clock.monotonic_s()
+    explanation = explain_many(cluster, waiting_pods(cluster))
+    ended_s = clock.monotonic_s()
+    return ExplanationTimes(
+        case=f"{explanation.waiting} wait",
+        nodes=nodes,
+        pods=nodes * PODS_PER_NODE,
+        explain_s=round(ended_s - started_s, 4),
+        suggest_s=0.0,
+        json_s=0.0,
+        json_mib=round(len(msgspec.json.encode(explanation)) / 2**20, 2),
+        cpu_s=round(process_cpu_s() - cpu_s, 4),
+        suggestions=len(explanation.remedies),
+        peak_memory_mib=peak_memory_mib(),
+    )
+
+
+def _waiting() -> Iterator[Pod]:
+    for number in range(WAITING):
+        workload = number % WORKLOADS
+        cpu = str(7 + workload % 4)
+        document = _pod(f"w{workload}-{number}", cpu, schedulerName=DEFAULT_SCHEDULER_NAME)
+        document["metadata"] |= {
+            "uid": f"waiting-{number}",
+            "labels": {"app": f"w{workload}"},
+        }
+        if workload % 5 == 0:
+            document["spec"]["nodeSelector"] = {"pool": f"p{workload % 2}"}
+        yield convert(Pod, document)
 
 
 def _measure(

@@ -12,7 +12,7 @@ The same section is timed on the clock and in CPU time; how calm the machine was
 import os
 import resource
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 import numpy as np
@@ -40,6 +40,9 @@ from kubestow.framework.status import Code, Status
 from kubestow.simulator.bench.machine import Calibration, ForeignLoad
 from kubestow.simulator.bench.measurement import Measurement
 from kubestow.simulator.bench.workloads import Cluster, Workload
+
+if TYPE_CHECKING:
+    from kubestow.usage.view import UsageView
 
 T = TypeVar("T", bound=ApiObject)
 
@@ -70,14 +73,20 @@ class Bench:
         percentage: int,
         clock: Clock,
         make_metrics: MetricsFactory = no_metrics,
+        config: SchedulerConfig | None = None,
+        usage: "UsageView | None" = None,
     ) -> None:
+        """`config` is one without a percentage; by default that of the default profile."""
         self.clock = clock
+        self._usage = usage
         self._timer = AttemptTimer(clock.monotonic_s, budget_s=BUDGET_S, count_slow=_ignore_slow)
         self.cache = Cache()
         self.objects = ClusterObjects()
         self._queue = NoQueue(self.objects)
         self.nominator = self._queue.nominator
-        self._config = SchedulerConfig(percentage_of_nodes_to_score=percentage)
+        self._config = msgspec.structs.replace(
+            config or SchedulerConfig(), percentage_of_nodes_to_score=percentage
+        )
         for node in cluster.nodes:
             self.cache.add_node(node)
         self.objects.put(*cluster.objects)
@@ -151,7 +160,7 @@ class Bench:
         timer: AttemptTimer | None = None,
         reuses_answers: bool = True,
     ) -> DecidingHalf[NoQueue]:
-        """The default profile with caches of its own."""
+        """The profile with caches of its own."""
         return DecidingHalf(
             config=self._config,
             objects=objects,
@@ -160,6 +169,7 @@ class Bench:
             make_queue=lambda _: self._queue,
             cache=self.cache,
             timer=timer,
+            usage=self._usage,
             reuses_answers=reuses_answers,
         )
 

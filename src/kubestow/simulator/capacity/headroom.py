@@ -4,10 +4,11 @@ A pool is the set of nodes with the same value of a label. The copies get a node
 pool besides their own. Each pool is filled in a cluster of its own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
@@ -18,6 +19,7 @@ from kubestow.errors import InputError
 from kubestow.simulator.capacity.amounts import free, total
 from kubestow.simulator.capacity.copies import CopyTemplate
 from kubestow.simulator.capacity.fit import COPIES_MAX, Fit, Limit, fit_template
+from kubestow.simulator.capacity.measured import NodeUse
 from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup
 from kubestow.simulator.virtual_time import run_in_virtual_time
 
@@ -40,6 +42,17 @@ _TERMS: Final = (
 _CONDITION_TAINT: Final = "node.kubernetes.io/"
 
 
+class PoolUse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the measured nodes of a pool use, each by its 95th percentile, and what of their
+    allocatable is then idle; both are sums."""
+
+    measured_nodes: int
+    cpu_milli: int
+    memory_bytes: int
+    idle_cpu_milli: int
+    idle_memory_bytes: int
+
+
 class PoolRoom(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One pool; `name` is empty for nodes without the label. What is free is a sum over nodes."""
 
@@ -51,6 +64,8 @@ class PoolRoom(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     # How many copies fit in this pool alone, and why no more.
     copies: int
     limited_by: list[Limit]
+    # What nodes really use, where that is given.
+    in_use: PoolUse | UnsetType = UNSET
 
 
 class Headroom(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -68,9 +83,11 @@ def headroom(
     *,
     label: str = "",
     copies_max: int = COPIES_MAX,
+    in_use: Mapping[str, NodeUse] | None = None,
 ) -> Headroom:
     """The room of every pool for copies, by default for pods of 1 cpu and 1Gi that tolerate the
-    taints of the pools; raises InputError and PluginError."""
+    taints of the pools; raises InputError and PluginError. `in_use` is what nodes really use, by
+    name: it is reported beside what is requested, which alone decides on what fits."""
 
     setup = setup or PlacingSetup()
     infos = run_in_virtual_time(_infos(cluster, setup))
@@ -81,7 +98,10 @@ def headroom(
     for name in sorted(pools):
         template = _within(given, key, name)
         fitting = fit_template(cluster, template, setup, copies_max=copies_max)
-        found.append(_room(name, pools[name], fitting))
+        room = _room(name, pools[name], fitting)
+        if in_use is not None:
+            room = msgspec.structs.replace(room, in_use=_pool_use(pools[name], in_use))
+        found.append(room)
     return Headroom(label=key, pods_per_copy=CopyTemplate(given).pod_count, pools=found)
 
 
@@ -116,6 +136,17 @@ def _room(name: str, infos: Sequence[NodeInfo], found: Fit) -> PoolRoom:
         free_pods=pods,
         copies=found.copies,
         limited_by=found.limited_by,
+    )
+
+
+def _pool_use(infos: Sequence[NodeInfo], in_use: Mapping[str, NodeUse]) -> PoolUse:
+    found = [(info.allocatable, in_use[info.name]) for info in infos if info.name in in_use]
+    return PoolUse(
+        measured_nodes=len(found),
+        cpu_milli=sum(used.cpu_milli for _, used in found),
+        memory_bytes=sum(used.memory_bytes for _, used in found),
+        idle_cpu_milli=sum(max(has.milli_cpu - used.cpu_milli, 0) for has, used in found),
+        idle_memory_bytes=sum(max(has.memory - used.memory_bytes, 0) for has, used in found),
     )
 
 

@@ -7,9 +7,12 @@ what is free, the share that is stranded, both over time.
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from msgspec import UnsetType
+
 from kubestow.simulator.reports.figures import Figures, ResourceFigures
 from kubestow.simulator.reports.tables import Kind
 from kubestow.simulator.results import EVICTED, PREEMPTED
+from kubestow.simulator.usage.results import ResourceUsage
 
 _SECONDS_PER_HOUR: Final = 3600.0
 
@@ -29,6 +32,7 @@ Values = dict[ComparedFigure, float]
 # Name, title, kind and value of each figure; those of a resource are shares.
 _Whole = tuple[str, str, Kind, Callable[[Figures], float | None]]
 _PerResource = tuple[str, str, Callable[[ResourceFigures], float | None]]
+_PerUse = tuple[str, str, Kind, Callable[[ResourceUsage], float]]
 
 _WHOLE: Final[Sequence[_Whole]] = (
     ("pods", "pods", Kind.COUNT, lambda run: run.pods),
@@ -42,6 +46,18 @@ _WHOLE: Final[Sequence[_Whole]] = (
     ("waitingPeak", "waiting at once, most", Kind.COUNT, lambda run: run.waiting_peak),
     ("preempted", "preempted", Kind.COUNT, lambda run: run.outcomes.get(PREEMPTED, 0)),
     ("evicted", "evicted", Kind.COUNT, lambda run: run.outcomes.get(EVICTED, 0)),
+    (
+        "memoryEvictions",
+        "evicted for memory",
+        Kind.COUNT,
+        lambda run: None if isinstance(run.usage, UnsetType) else run.usage.memory_evictions,
+    ),
+    (
+        "lostCpu",
+        "cpu lost, core seconds",
+        Kind.COUNT,
+        lambda run: None if isinstance(run.usage, UnsetType) else run.usage.lost_cpu_s,
+    ),
     ("attempts", "attempts", Kind.COUNT, lambda run: run.attempts),
     ("failedAttempts", "attempts with an error", Kind.COUNT, lambda run: run.failed_attempts),
     ("nodesUsed", "nodes with pods at the end", Kind.COUNT, lambda run: run.nodes_used),
@@ -59,6 +75,14 @@ _PER_RESOURCE: Final[Sequence[_PerResource]] = (
     ("fragmentation", "stranded of what is free", lambda each: _fragmentation(each)),
     ("imbalance", "imbalance", lambda each: each.mean_imbalance),
 )
+_PER_USE: Final[Sequence[_PerUse]] = (
+    ("hotNodeMinutes", "hot node minutes", Kind.COUNT, lambda each: each.hot_node_minutes),
+    ("inUse", "in use", Kind.SHARE, lambda each: each.mean_share),
+    ("inUseP50", "in use, p50 of nodes", Kind.SHARE, lambda each: each.p50_share),
+    ("inUseP95", "in use, p95 of nodes", Kind.SHARE, lambda each: each.p95_share),
+    ("inUseP99", "in use, p99 of nodes", Kind.SHARE, lambda each: each.p99_share),
+    ("inUseMax", "in use, most of a node", Kind.SHARE, lambda each: each.max_share),
+)
 
 
 def measures_of(figures: Figures) -> Values:
@@ -74,6 +98,12 @@ def measures_of(figures: Figures) -> Values:
             if share is not None:
                 titled = f"{each.resource} {title}"
                 found[ComparedFigure(name, each.resource, titled, Kind.SHARE)] = share
+    for used in () if isinstance(figures.usage, UnsetType) else figures.usage.resources:
+        for name, title, kind, value_of in _PER_USE:
+            titled = f"{used.resource} {title}"
+            found[ComparedFigure(name, used.resource, titled, kind)] = value_of(used)
+    for goal, mean in ({} if isinstance(figures.goals, UnsetType) else figures.goals).items():
+        found[ComparedFigure("goal", goal, f"{goal}, mean over time", Kind.NUMBER)] = mean
     return found
 
 

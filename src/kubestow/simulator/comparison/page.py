@@ -4,9 +4,11 @@ Needs the optional extra `reports`: import this module after `extra.require_extr
 """
 
 from collections.abc import Callable, Sequence
+from string import digits
 from typing import Final
 
 import altair as alt
+from msgspec import UnsetType
 
 from kubestow.plural import counted
 from kubestow.simulator.comparison.comparison import (
@@ -16,17 +18,29 @@ from kubestow.simulator.comparison.comparison import (
 )
 from kubestow.simulator.comparison.sweep import SweepResult
 from kubestow.simulator.comparison.texts import count_text, failure_text, figure_rows, refusal_texts
-from kubestow.simulator.reports.charts import COLORS, HEIGHT, AnyChart, Drawing, lines_chart
+from kubestow.simulator.reports.charts import (
+    COLORS,
+    FIGURES,
+    HEIGHT,
+    AnyChart,
+    Drawing,
+    lines_chart,
+)
 from kubestow.simulator.reports.figures import waiting_count
 from kubestow.simulator.reports.html import Card, Page, ShownTable
-from kubestow.simulator.reports.run_page import DEFINITIONS
+from kubestow.simulator.reports.run_page import DEFINITIONS, USE_DEFINITIONS
 from kubestow.simulator.reports.series import (
     Line,
     Point,
     TimeUnit,
+    followed_goals,
+    goal_line,
+    hot_nodes_line,
     imbalance_line,
+    in_use_p95_line,
     line_key,
     line_points,
+    lost_cpu_line,
     requested_resources,
     stranded_line,
     time_unit,
@@ -34,6 +48,7 @@ from kubestow.simulator.reports.series import (
 )
 from kubestow.simulator.reports.tables import Column, Kind, Table
 from kubestow.simulator.results import RunResult, Sample
+from kubestow.simulator.usage.totals import RESOURCES as USE_RESOURCES
 
 _PERCENTILES: Final = (
     ("waitedP50", "median"),
@@ -75,8 +90,16 @@ def page_of(
             for table in tables
             if table.row_count
         ],
-        definitions=(*_OWN_DEFINITIONS, *DEFINITIONS),
+        definitions=(
+            *_OWN_DEFINITIONS,
+            *DEFINITIONS,
+            *(USE_DEFINITIONS if any(_has_use(run) for run in runs.values()) else ()),
+        ),
     )
+
+
+def _has_use(run: RunResult) -> bool:
+    return not isinstance(run.usage, UnsetType)
 
 
 def _warning(comparison: SchedulerComparison) -> str:
@@ -113,6 +136,11 @@ def _over_time(runs: dict[str, RunResult]) -> list[Drawing]:
         ("waiting", "Pods that wait", "~s", waiting_count),
         ("preempted", "Pods preempted since the start", "~s", lambda sample: sample.preempted),
     ]
+    for index, resource in enumerate(USE_RESOURCES):
+        hot, p95 = hot_nodes_line(resource)[1], in_use_p95_line(resource)[1]
+        parts.append((f"hot{index}", f"{resource}: hot nodes", "~s", hot))
+        parts.append((f"use{index}", f"{resource}: in use, p95 of nodes", "~%", p95))
+    parts.append(("lost", "cpu: core seconds lost since the start", "~s", lost_cpu_line()[1]))
     makers: tuple[tuple[str, str, Callable[[str], Line]], ...] = (
         ("used", "used share", used_line),
         ("stranded", "stranded share", stranded_line),
@@ -121,6 +149,9 @@ def _over_time(runs: dict[str, RunResult]) -> list[Drawing]:
     for index, resource in enumerate(resources):
         for name, title, line in makers:
             parts.append((f"{name}{index}", f"{resource}: {title}", "~%", line(resource)[1]))
+    goals = dict.fromkeys(goal for run in runs.values() for goal in followed_goals(run.samples))
+    for index, goal in enumerate(goals):
+        parts.append((f"goal{index}", f"Goal: {goal}", FIGURES, goal_line(goal)[1]))
     drawings: list[Drawing] = []
     for name, title, y_format, value in parts:
         points = _points(runs, value, unit)
@@ -130,7 +161,7 @@ def _over_time(runs: dict[str, RunResult]) -> list[Drawing]:
                 list(runs),
                 name=name,
                 unit=unit,
-                y_title="pods" if y_format == "~s" else "share",
+                y_title=_Y_TITLES.get(name.rstrip(digits), "pods" if y_format == "~s" else "share"),
                 y_format=y_format,
                 is_interactive=True,
             )
@@ -209,6 +240,7 @@ def _moved_bars(variants: Sequence[VariantResult]) -> list[Drawing]:
 
 
 _FLAT: Final = alt.Axis(labelAngle=0)
+_Y_TITLES: Final = {"hot": "nodes", "lost": "core seconds", "goal": "figure"}
 
 
 def _color(variants: Sequence[VariantResult]) -> alt.Color:

@@ -18,7 +18,8 @@ from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.profile import PluginRef, Plugins
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config
-from kubestow.editions.rules import CORE_RULES, Rules
+from kubestow.editions.choosing import rules_of
+from kubestow.editions.rules import Rules
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profiles import Registry
 from kubestow.errors import ConfigError
@@ -40,7 +41,7 @@ class PluginScheduler(NamedTuple):
 
 def todays_scheduler(variant: SchedulerVariant, gates: FeatureGates) -> PluginScheduler:
     """Raises ConfigError that names the file."""
-    return scheduler_with_plugins(variant, CORE_RULES, gates=gates)
+    return scheduler_with_plugins(variant, rules_of(gates.edition), gates=gates)
 
 
 def scheduler_with_plugins(

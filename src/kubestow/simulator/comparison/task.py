@@ -14,7 +14,7 @@ import msgspec
 
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
-from kubestow.editions import NEWEST
+from kubestow.editions import DEFAULT
 from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.results import RunResult
 
@@ -29,13 +29,15 @@ class SchedulerVariant(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     config        text of a KubeSchedulerConfiguration, or of a Policy for an older version
     config_name   its file, for messages
     plugins       further plugins that are enabled, as `module:Class`
+    without       actions of the scenario that are left out, by name or by what they do
     """
 
     name: str
-    version: str = NEWEST.version
+    version: str = DEFAULT
     config: str = ""
     config_name: str = ""
     plugins: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 class PackedFiles(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -74,7 +76,11 @@ class Material(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     name: str
     documents: list[Document] = []
     scenario: PackedFiles | None = None
+    # The end of the scenario, if it is another one than its file says.
+    until_s: float | None = None
     recorded: RecordedRun | None = None
+    # A file of what the pods of a recording used.
+    usage: bytes | None = None
     limit_s: float = LIMIT_S
     gates: tuple[str, ...] = ()
 

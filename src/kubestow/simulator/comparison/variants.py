@@ -1,5 +1,6 @@
 """What `--variant NAME=WHAT` means. Files are read here, in the process of the command line."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -13,6 +14,8 @@ from kubestow.simulator.comparison.task import SchedulerVariant
 
 DEFAULT_NAME: Final = "default"
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
+_WITHOUT: Final = "without:"
+_VERSION: Final = re.compile(r"v\d+(\.\d+){1,2}")
 
 
 class ReadVariant(NamedTuple):
@@ -39,6 +42,12 @@ def read_variants(texts: Sequence[str]) -> list[ReadVariant]:
     return found
 
 
+def variant_of(version: str, config: Path | None) -> SchedulerVariant:
+    """The scheduler of a version, with a configuration or its own; InputError."""
+    variant = SchedulerVariant(name=version, version=version)
+    return variant if config is None else _with_config(variant, str(config))
+
+
 def _read_variant(text: str) -> ReadVariant:
     name, has_name, what = text.partition("=")
     if not has_name:
@@ -58,6 +67,8 @@ def _read_variant(text: str) -> ReadVariant:
 
 def _with_part(variant: SchedulerVariant, part: str) -> SchedulerVariant:
     replace = msgspec.structs.replace
+    if part.startswith(_WITHOUT):
+        return replace(variant, without=(*variant.without, part.removeprefix(_WITHOUT)))
     if _is_version(part):
         if part not in tuple(Version):
             raise InputError(f'there is no version "{part}", only {", ".join(reversed(Version))}')
@@ -66,17 +77,21 @@ def _with_part(variant: SchedulerVariant, part: str) -> SchedulerVariant:
         return replace(variant, plugins=(*variant.plugins, part))
     if variant.config_name:
         raise InputError(f'has two configurations, "{variant.config_name}" and "{part}"')
+    return _with_config(variant, part)
+
+
+def _with_config(variant: SchedulerVariant, path: str) -> SchedulerVariant:
     try:
-        config = read_file(part).decode()
+        config = read_file(path).decode()
     except OSError as error:
-        raise InputError(f'cannot read "{part}": {error.strerror}') from error
+        raise InputError(f'cannot read "{path}": {error.strerror}') from error
     except UnicodeDecodeError as error:
-        raise InputError(f'cannot read "{part}": it is not UTF-8 text') from error
-    return replace(variant, config=config, config_name=part)
+        raise InputError(f'cannot read "{path}": it is not UTF-8 text') from error
+    return msgspec.structs.replace(variant, config=config, config_name=path)
 
 
 def _is_version(text: str) -> bool:
-    return text.startswith("v1.") and text[3:].isdigit()
+    return bool(_VERSION.fullmatch(text))
 
 
 def _is_file(text: str) -> bool:

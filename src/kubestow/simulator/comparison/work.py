@@ -93,7 +93,7 @@ class _Observed:
         task = self._task
         edition = edition_named(task.variant.version)
         if edition.is_modern:
-            gates = parse_gates(material.gates)
+            gates = parse_gates(material.gates, edition)
             run = self._run_with_plugins(material, todays_scheduler(task.variant, gates))
         else:
             # Imported here, like every other edition: only when it is to run.
@@ -107,7 +107,7 @@ class _Observed:
         return msgspec.structs.replace(run, variant=task.variant.name)
 
     def _run_with_plugins(self, material: Material, scheduler: PluginScheduler) -> RunResult:
-        with scenario_of(material, scheduler.config) as scenario:
+        with scenario_of(material, scheduler.config, self._task.variant.without) as scenario:
             return run_scenario(
                 scenario,
                 scheduler.config,

@@ -6,7 +6,8 @@ The scheduler reads them before it preempts pods, `kubectl drain` before it evic
 number of pods is the sum of their controllers' replicas; each pod without a controller counts 1.
 """
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -37,18 +38,28 @@ class DisruptionController:
         self._resource = cluster.resources.named("poddisruptionbudgets.policy")
         self._guard = Guard("disruption-controller")
         self._selectors: dict[Key, Selector] = {}
+        # When a pod that is still there counts again; at most one for each budget.
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._due: dict[Key, None] = {}
+        self._wake: Callable[[], None] = lambda: None
 
     async def run(self) -> None:
         """Keep the budgets up to date until cancelled."""
-        pods = self._cluster.watch(PODS, concerns=lambda event: bool(self._selectors))
+        pods = self._cluster.watch(
+            PODS, only_while=self._resource, concerns=lambda event: bool(self._selectors)
+        )
         group = WatchGroup((self._cluster.watch(self._resource), pods))
+        self._wake = group.wake
         try:
             while not group.is_closed:
                 await group.wait()
-                for key in self._concerned(group.events_nowait()):
+                due, self._due = self._due, {}
+                for key in due | self._concerned(group.events_nowait()):
                     if (budget := self._cluster.find(self._resource, *key)) is not None:
                         self._guard.run(budget, partial(self._update, key))
         finally:
+            for timer in self._timers.values():
+                timer.cancel()
             group.close()
             self._guard.close()
 
@@ -76,6 +87,7 @@ class DisruptionController:
         selection = Selection(namespace=key[0], labels=selector)
         pods = [pod for pod in self._cluster.list(PODS, selection).items if is_active(pod)]
         status = self._status(budget, pods)
+        self._look_again(key, as_object(status.get("disruptedPods")))
         with suppress(NotFoundError):
             self._cluster.change(
                 self._resource,
@@ -83,6 +95,22 @@ class DisruptionController:
                 lambda document: {**document, "status": status},
                 subresource="status",
             )
+
+    def _look_again(self, key: Key, disrupted: JsonObject) -> None:
+        """Update the budget when the first of these pods counts again."""
+        if (timer := self._timers.pop(key, None)) is not None:
+            timer.cancel()
+        if not disrupted:
+            return
+        first_s = min(seconds_of(time) or 0.0 for time in disrupted.values()) + DISRUPTED_S
+        delay_s = first_s - self._clock.now_ns() / NANOSECONDS
+        loop = asyncio.get_running_loop()
+        self._timers[key] = loop.call_later(max(delay_s, 0.0), self._on_timer, key)
+
+    def _on_timer(self, key: Key) -> None:
+        del self._timers[key]
+        self._due[key] = None
+        self._wake()
 
     def _status(self, budget: StoredObject, pods: list[StoredObject]) -> JsonObject:
         now_s = self._clock.now_ns() / NANOSECONDS
@@ -95,7 +123,7 @@ class DisruptionController:
         }
         healthy = sum(ready_since_s(pod) is not None and pod.name not in disrupted for pod in pods)
         expected = self._expected(pods)
-        needed = _needed(as_object(budget.document.get("spec")), expected)
+        needed = needed_healthy(as_object(budget.document.get("spec")), expected)
         allowed = max(0, healthy - needed) if expected else 0
         status: JsonObject = {
             "currentHealthy": healthy,
@@ -143,7 +171,7 @@ class DisruptionController:
         }
 
 
-def _needed(spec: JsonObject, expected: int) -> int:
+def needed_healthy(spec: JsonObject, expected: int) -> int:
     """How many pods must stay healthy; percentages are rounded in favour of the pods."""
     if (most := spec.get("maxUnavailable")) is not None:
         return max(0, expected - share(most, expected, rounds_up=True))

@@ -23,6 +23,7 @@ from functools import partial
 from typing import Final
 
 from kubestow.api.meta import JsonObject
+from kubestow.api.pod import Pod
 from kubestow.api.topology import zone_key
 from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
@@ -105,6 +106,22 @@ class NodeLifecycle:
         self._health: dict[str, _Health] = {}
         self._zones: dict[str, _Zone] = {}
         self._states: dict[str, ZoneState] = {}
+        # The zone of each node that counts, and whether it is ready; how many there are of each.
+        self._counted: dict[str, tuple[str, bool]] = {}
+        self._node_counts: Counter[tuple[str, bool]] = Counter()
+        cluster.observe(NODES, self._count)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a silent node is to be marked or tainted, or a changed one to be checked."""
+        now_s = self._clock.monotonic_s()
+        if any(name not in self._stopped_s for name in self._suspects):
+            return True
+        stopped = (self._cluster.find(NODES, "", name) for name in self._stopped_s)
+        if any(node is not None and ready_status(node.document) == "True" for node in stopped):
+            return True
+        zones = self._zones.values()
+        return any(zone.waiting and zone.limiter.wait_s(now_s) is not None for zone in zones)
 
     async def run(self) -> None:
         """Follow the nodes until cancelled."""
@@ -215,7 +232,7 @@ class NodeLifecycle:
     def _mark_pods(self, node_name: str) -> None:
         now = self._now()
         for pod in list(self._cluster.objects_of(PODS)):
-            if value_at(pod.document, "spec", "nodeName") != node_name:
+            if not isinstance(pod.typed, Pod) or pod.typed.spec.node_name != node_name:
                 continue
             if ready_since_s(pod) is None:
                 continue
@@ -307,13 +324,22 @@ class NodeLifecycle:
 
     def _counts(self) -> tuple[Counter[str], Counter[str]]:
         """How many nodes of each zone are ready, and how many are not."""
-        ready: Counter[str] = Counter()
-        not_ready: Counter[str] = Counter()
-        for node in self._cluster.objects_of(NODES):
-            if EXCLUDED not in as_object(node.metadata.get("labels")):
-                counts = ready if ready_status(node.document) == "True" else not_ready
-                counts[_zone_key(node)] += 1
-        return ready, not_ready
+        counts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+        for (zone, is_ready), count in self._node_counts.items():
+            if count:
+                counts[not is_ready][zone] = count
+        return counts
+
+    def _count(self, event: WatchEvent) -> None:
+        """Count a node as it is now; called with each write."""
+        node = event.stored
+        if (before := self._counted.pop(node.name, None)) is not None:
+            self._node_counts[before] -= 1
+        if event.type == "DELETED" or EXCLUDED in as_object(node.metadata.get("labels")):
+            return
+        counted = _zone_key(node), ready_status(node.document) == "True"
+        self._counted[node.name] = counted
+        self._node_counts[counted] += 1
 
     def _now(self) -> str:
         return whole_seconds(self._clock.now_ns())

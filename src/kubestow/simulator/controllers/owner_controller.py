@@ -115,7 +115,7 @@ class OwnerController(ABC):
     async def run(self) -> None:
         """Serve until cancelled."""
         dependents = self.cluster.watch(
-            self.dependents, concerns=self._concerns, wakes=self._is_urgent
+            self.dependents, only_while=self.owners, wakes=self._is_urgent
         )
         followed = (self.owners, *self._others)
         group = self._group = WatchGroup(
@@ -134,10 +134,6 @@ class OwnerController(ABC):
             group.close()
             for timer in self._timers.values():
                 timer.cancel()
-
-    def _concerns(self, _: WatchEvent) -> bool:
-        """Whether dependents are followed: not while there is no owner."""
-        return self.cluster.has_any(self.owners)
 
     def _is_urgent(self, event: WatchEvent) -> bool:
         """Whether the event of a dependent may make an owner dirty."""

@@ -12,21 +12,29 @@ to go. All pods are looked at only while a node is missing.
 """
 
 import asyncio
+import heapq
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Final
 
 from kubestow.api.meta import JsonObject
+from kubestow.api.pod import is_terminal
 from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import Key, StoredObject
+from kubestow.apiserver.traits import ENDED, ENDING, GONE, PLACED
 from kubestow.apiserver.watch import WatchEvent, WatchGroup
 from kubestow.clock import Clock
 from kubestow.cluster.documents import objects_in, replaced_at, value_at, whole_seconds
 from kubestow.cluster.resources import NODES, PODS
 from kubestow.errors import NotFoundError
-from kubestow.simulator.controllers.pods import is_finished, is_terminating, with_condition
+from kubestow.simulator.controllers.pods import (
+    is_finished,
+    is_terminating,
+    typed_pod,
+    with_condition,
+)
 
 CHECK_S: Final = 20.0
 QUARANTINE_S: Final = 40.0
@@ -49,12 +57,15 @@ class PodGC:
         threshold: int = TERMINATED_POD_THRESHOLD,
     ) -> None:
         self._cluster = cluster
+        self._nodes = cluster.objects_by_key(NODES)
         self._clock = clock
         self._threshold = threshold
         self._guard = Guard("pod-garbage-collector")
-        self._group = WatchGroup((cluster.watch(NODES), cluster.watch(PODS)))
-        # The newest state of pods that have ended, and of those that are ending.
-        self._finished: dict[Key, StoredObject] = {}
+        traits = GONE | ENDED | ENDING | PLACED
+        pods = cluster.watch(PODS, traits=traits, concerns=self._concerns)
+        self._group = WatchGroup((cluster.watch(NODES), pods))
+        self._finished = FinishedPods()
+        # The newest state of pods that are ending.
         self._terminating: dict[Key, StoredObject] = {}
         # Names of nodes that may be missing; when each was first found missing that pods are on.
         self._suspects: set[str] = set()
@@ -73,6 +84,21 @@ class PodGC:
         finally:
             self._group.close()
             self._guard.close()
+
+    def _concerns(self, event: WatchEvent) -> bool:
+        """Whether the pod has ended, is ending, is gone, or is on a node that may be missing."""
+        if event.type == "DELETED":
+            return True
+        pod = typed_pod(event.stored)
+        node_name = pod.spec.node_name
+        if node_name and ("", node_name) not in self._nodes:
+            return True
+        return pod.metadata.deletion_timestamp is not None or is_terminal(pod)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the next check has something to look at, or pods of missing nodes to delete."""
+        return bool(self._group.has_events or self._suspects or self._missing_since_s)
 
     @property
     def _has_work(self) -> bool:
@@ -103,23 +129,22 @@ class PodGC:
                 if event.type == "DELETED":
                     self._suspects.add(stored.name)
                 continue
-            key, is_gone = stored.key, event.type == "DELETED"
-            for pods, is_in in (
-                (self._finished, is_finished(stored)),
-                (self._terminating, is_terminating(stored)),
-            ):
-                if is_in and not is_gone:
-                    pods[key] = stored
-                else:
-                    pods.pop(key, None)
+            is_there = event.type != "DELETED"
+            if is_there and is_finished(stored):
+                self._finished.put(stored)
+            else:
+                self._finished.discard(stored.key)
+            if is_there and is_terminating(stored):
+                self._terminating[stored.key] = stored
+            else:
+                self._terminating.pop(stored.key, None)
             node_name = _node_of(stored)
-            if node_name and self._cluster.find(NODES, "", node_name) is None:
+            if node_name and ("", node_name) not in self._nodes:
                 self._suspects.add(node_name)
 
     def _oldest_finished(self) -> list[StoredObject]:
         """The finished pods beyond the threshold: first evicted ones, then the oldest."""
-        excess = len(self._finished) - self._threshold
-        return sorted(self._finished.values(), key=_age_rank)[:excess] if excess > 0 else []
+        return self._finished.first(len(self._finished) - self._threshold)
 
     def _is_out_of_service(self, pod: StoredObject) -> bool:
         node = self._cluster.find(NODES, "", _node_of(pod))
@@ -168,7 +193,7 @@ class PodGC:
 
 
 def _node_of(pod: StoredObject) -> str:
-    return value_at(pod.document, "spec", "nodeName") or ""
+    return typed_pod(pod).spec.node_name
 
 
 def _is_ready(node: StoredObject) -> bool:
@@ -178,9 +203,60 @@ def _is_ready(node: StoredObject) -> bool:
     )
 
 
+# Evicted pods first, then the oldest; of equal ones that which ended first.
+_Rank = tuple[bool, str, str, int]
+
+
+class FinishedPods:
+    """The newest state of pods that have ended, in the order in which they are deleted.
+
+    A heap of ranks, among them some that hold no more: these are passed over when they come up, and
+    removed when they are most of it.
+    """
+
+    def __init__(self) -> None:
+        self._pods: dict[Key, tuple[_Rank, StoredObject]] = {}
+        self._heap: list[tuple[_Rank, Key]] = []
+        self._put_count = 0
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def put(self, pod: StoredObject) -> None:
+        key = pod.key
+        known = self._pods.get(key)
+        if known is None:
+            self._put_count += 1
+            number = self._put_count
+        else:
+            number = known[0][-1]
+        rank = (*_age_rank(pod), number)
+        self._pods[key] = rank, pod
+        if known is None or known[0] != rank:
+            heapq.heappush(self._heap, (rank, key))
+
+    def discard(self, key: Key) -> None:
+        if self._pods.pop(key, None) is not None and len(self._heap) > 2 * len(self._pods):
+            self._heap = [(rank, key) for key, (rank, _) in self._pods.items()]
+            heapq.heapify(self._heap)
+
+    def first(self, count: int) -> list[StoredObject]:
+        """The pods that go first; they stay until `discard`."""
+        found: list[tuple[_Rank, Key]] = []
+        while len(found) < count:
+            entry = rank, key = heapq.heappop(self._heap)
+            holds = key in self._pods and self._pods[key][0] == rank
+            # A rank that a pod has had before is there twice.
+            if holds and entry not in found[-1:]:
+                found.append(entry)
+        for entry in found:
+            heapq.heappush(self._heap, entry)
+        return [self._pods[key][1] for _, key in found]
+
+
 def _age_rank(pod: StoredObject) -> tuple[bool, str, str]:
     is_evicted = (
-        value_at(pod.document, "status", "phase") == "Failed"
+        typed_pod(pod).status.phase == "Failed"
         and value_at(pod.document, "status", "reason") == "Evicted"
     )
-    return not is_evicted, pod.metadata.get("creationTimestamp", ""), pod.name
+    return not is_evicted, pod.desired["metadata"].get("creationTimestamp", ""), pod.name

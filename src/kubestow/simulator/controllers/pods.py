@@ -7,21 +7,27 @@ from collections.abc import Iterable
 from typing import Final
 
 from kubestow.api.meta import JsonObject
+from kubestow.api.pod import Pod, is_terminal
 from kubestow.apiserver.store import StoredObject
 from kubestow.cluster.documents import as_object, objects_in, replaced_at, seconds_of, value_at
 from kubestow.simulator.controllers.owner_controller import owner_reference
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
-_TERMINAL: Final = ("Succeeded", "Failed")
 _PHASE_RANK: Final = {"Pending": 0, "Unknown": 1}
 
 
 def is_terminating(pod: StoredObject) -> bool:
-    return "deletionTimestamp" in pod.metadata
+    return pod.typed.metadata.deletion_timestamp is not None
 
 
 def is_finished(pod: StoredObject) -> bool:
-    return value_at(pod.document, "status", "phase") in _TERMINAL
+    return is_terminal(typed_pod(pod))
+
+
+def typed_pod(pod: StoredObject) -> Pod:
+    typed = pod.typed
+    assert isinstance(typed, Pod), typed
+    return typed
 
 
 def is_active(pod: StoredObject) -> bool:

@@ -22,12 +22,13 @@ from kubestow.api.taints import NO_EXECUTE, TolerationTable
 from kubestow.apiserver.controllers.guard import Guard
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import Key, StoredObject
-from kubestow.apiserver.watch import WatchEvent, WatchGroup
+from kubestow.apiserver.traits import ANY, NO_PODS
+from kubestow.apiserver.watch import Watch, WatchEvent, WatchGroup
 from kubestow.clock import Clock
-from kubestow.cluster.documents import value_at, whole_seconds
+from kubestow.cluster.documents import whole_seconds
 from kubestow.cluster.resources import NODES, PODS
 from kubestow.errors import NotFoundError
-from kubestow.simulator.controllers.pods import with_condition
+from kubestow.simulator.controllers.pods import typed_pod, with_condition
 from kubestow.simulator.event_log import EventLog
 
 NAME: Final = "taint-eviction-controller"
@@ -48,10 +49,16 @@ class TaintEviction:
         # The NoExecute taints of nodes that have some.
         self._taints: dict[str, tuple[Taint, ...]] = {}
         self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._pods: Watch | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether some pod is to be evicted later."""
+        return bool(self._timers)
 
     async def run(self) -> None:
         """Follow nodes and pods until cancelled."""
-        pods = self._cluster.watch(PODS, concerns=self._concerns)
+        pods = self._pods = self._cluster.watch(PODS, traits=NO_PODS, concerns=self._concerns)
         group = WatchGroup((self._cluster.watch(NODES), pods))
         try:
             while not group.is_closed:
@@ -68,7 +75,7 @@ class TaintEviction:
     def _concerns(self, event: WatchEvent) -> bool:
         """Whether the pod is on a node with taints, or is to be evicted."""
         stored = event.stored
-        node_name = value_at(stored.document, "spec", "nodeName")
+        node_name = typed_pod(stored).spec.node_name
         return node_name in self._taints or stored.key in self._timers
 
     def _after_node(self, event: WatchEvent) -> None:
@@ -82,6 +89,9 @@ class TaintEviction:
             del self._taints[name]
         else:
             self._taints[name] = taints
+        if self._pods is not None:
+            # `_concerns` accepts no pod while there is neither.
+            self._pods.read_traits(ANY if self._taints or self._timers else NO_PODS)
         if event.type == "DELETED":
             return  # `pod_gc` deletes the pods; evictions that are due take place.
         for stored in list(self._cluster.objects_of(PODS)):
@@ -94,7 +104,10 @@ class TaintEviction:
         if event.type == "DELETED":
             self._cancel(event.stored)
         elif taints := self._taints.get(pod.spec.node_name):
-            self._decide(event.stored, taints)
+            # The event of the condition that an eviction writes is read after the deletion.
+            newest = self._cluster.find(PODS, *event.stored.key)
+            if newest is not None and newest.uid == event.stored.uid:
+                self._decide(newest, taints)
 
     def _decide(self, stored: StoredObject, taints: tuple[Taint, ...]) -> None:
         pod = stored.typed

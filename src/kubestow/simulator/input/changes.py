@@ -91,7 +91,7 @@ def _cordoned_if(document: Document, names: set[str]) -> Document:
 
 
 def _removed(documents: list[Document], text: str, notes: list[str]) -> list[Document]:
-    selector = _selector(text)
+    selector = parse_selector(text)
     gone = _keys(documents, lambda pod: selector.matches(_labels(pod)))
     if not gone:
         raise InputError(f'no pod has labels that match "{text}"')
@@ -109,7 +109,8 @@ def _owners(documents: list[Document], pods: set[PodKey]) -> set[OwnerKey]:
     }
 
 
-def _selector(text: str) -> Selector:
+def parse_selector(text: str) -> Selector:
+    """A label selector as of `kubectl -l`; InputError if it is none."""
     try:
         selector = parse_label_query(text)
     except ApiError as error:

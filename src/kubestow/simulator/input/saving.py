@@ -8,7 +8,8 @@ may be secret is left out (`kept_documents`).
 """
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,10 @@ from kubestow.simulator.kept_documents import without_unread_parts
 
 _JSON: Final = ".json"
 _YAML: Final = (".yaml", ".yml")
+# An annotation of the list.
+SERVER_VERSION: Final = "kubestow.io/server-version"
+_VERSION: Final = re.compile(rb'kubestow\.io/server-version"?: "?(v[0-9][0-9A-Za-z.+-]*)')
+_HEAD_BYTES: Final = 512
 
 
 def require_place(path: Path, *, force: bool = False) -> None:
@@ -40,11 +45,17 @@ def require_place(path: Path, *, force: bool = False) -> None:
         )
 
 
-def save_input(documents: Sequence[Document], path: Path, *, force: bool = False) -> int:
-    """Write what decides of the documents; returns how many files were written."""
+def save_input(
+    documents: Sequence[Document], path: Path, *, force: bool = False, server_version: str = ""
+) -> int:
+    """Write what decides of the documents; returns how many files were written.
+
+    `server_version` is that of the server they come from; `saved_version` reads it again.
+    """
     try:
         if _is_file(path):
-            _write(path, [without_unread_parts(one.raw) for one in documents], force=force)
+            items = [without_unread_parts(one.raw) for one in documents]
+            _write(path, items, server_version, force=force)
             return 1
         by_name: dict[str, list[JsonObject]] = {}
         for document in documents:
@@ -52,7 +63,7 @@ def save_input(documents: Sequence[Document], path: Path, *, force: bool = False
             by_name.setdefault(_file_name(raw), []).append(raw)
         path.mkdir(mode=keeping.FOLDER_MODE, parents=True, exist_ok=True)
         for name, items in by_name.items():
-            _write(path / name, items, force=force)
+            _write(path / name, items, server_version, force=force)
         return len(by_name)
     except OSError as error:
         raise InputError(f'cannot save to "{path}": {error.strerror}') from error
@@ -68,8 +79,30 @@ def _file_name(raw: JsonObject) -> str:
     return ".".join(filter(None, (raw["kind"].lower(), group))) + _JSON
 
 
-def _write(path: Path, items: list[JsonObject], *, force: bool) -> None:
-    content: JsonObject = {"apiVersion": "v1", "kind": "List", "items": items}
+def saved_version(files: Iterable[str]) -> str:
+    """The version of the server from which one of these files or folders was saved; empty if there
+    is none. Only the beginning of files is read."""
+    for name in files:
+        path = Path(name)
+        try:
+            paths = sorted(path.iterdir()) if path.is_dir() else [path]
+            for each in paths:
+                if _is_file(each) and each.is_file():
+                    with each.open("rb") as file:
+                        found = _VERSION.search(file.read(_HEAD_BYTES))
+                    if found is not None:
+                        return found[1].decode()
+        except OSError:
+            continue  # Reported where it is read.
+    return ""
+
+
+def _write(path: Path, items: list[JsonObject], server_version: str, *, force: bool) -> None:
+    content: JsonObject = {"apiVersion": "v1", "kind": "List"}
+    if server_version:
+        # Before the items, where it is found again.
+        content["metadata"] = {"annotations": {SERVER_VERSION: server_version}}
+    content["items"] = items
     if path.suffix in _YAML:
         # Without references, which other programs may not read.
         try:

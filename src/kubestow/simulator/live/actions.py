@@ -23,9 +23,12 @@ from kubestow.cluster.documents import objects_in, value_at, whole_seconds
 from kubestow.cluster.resources import NAMESPACES, NODES, PODS, ApiResource
 from kubestow.errors import ApiError, InputError, NotFoundError
 from kubestow.plural import counted
+from kubestow.simulator.capacity.placing import PlacingSetup
 from kubestow.simulator.cluster_file import load_cluster_files, namespace_in, saved_content
 from kubestow.simulator.kubelet_switch import KUBELET, STOPPED
 from kubestow.simulator.live.forms import EmptyForm, FormInput, done, form_of, wrong
+from kubestow.simulator.live.pod_mover import PodMover
+from kubestow.simulator.live.remedies import SuggestionForm, apply_suggestion
 from kubestow.simulator.live.scenario_player import ScenarioPlayer, scenario_in
 from kubestow.simulator.live.templates import (
     NAMESPACE,
@@ -40,6 +43,9 @@ from kubestow.simulator.node_shapes import node_document, parse_shape
 
 # Pods or nodes of one action.
 ADDED_MAX: Final = 1_000
+# Of a workload that is scaled.
+REPLICAS_MAX: Final = 10_000
+SCALED_KINDS: Final = ("Deployment", "StatefulSet", "ReplicaSet")
 TEXT_NAME: Final = "text"
 _BURST: Final = 20
 
@@ -92,6 +98,15 @@ class _Named(FormInput, frozen=True, kw_only=True):
     name: str
 
 
+class _Scale(_Named, frozen=True, kw_only=True):
+    replicas: Annotated[int, msgspec.Meta(ge=0, le=REPLICAS_MAX)]
+
+
+class _Pod(FormInput, frozen=True, kw_only=True):
+    namespace: str
+    name: str
+
+
 class ClusterActions:
     """The forms of a demo."""
 
@@ -102,12 +117,16 @@ class ClusterActions:
         *,
         time: PacedTime | None = None,
         before_load: Callable[[], None] = lambda: None,
+        setup: PlacingSetup | None = None,
     ) -> None:
-        """`before_load` is called when the cluster is about to be replaced."""
+        """`before_load` is called when the cluster is about to be replaced; plans are made with the
+        scheduler of `setup`."""
         self._store = store
         self._clock = clock
         self._before_load = before_load
+        self._setup = setup or PlacingSetup()
         self._scenarios = ScenarioPlayer(store, clock)
+        self._mover = PodMover(store, clock)
         self._actions: dict[str, Callable[[JsonObject], Awaitable[JsonObject]]] = {
             "create": self._create,
             "add-pods": self._add_pods,
@@ -118,6 +137,11 @@ class ClusterActions:
             "fail": self._fail,
             "repair": self._repair,
             "delete": self._delete,
+            "scale": self._scale,
+            "release": self._release,
+            "apply": self._apply,
+            "move": self._move,
+            "plan": self._plan,
             "load": self._load,
             "save": self._save,
         }
@@ -207,6 +231,28 @@ class ClusterActions:
         self._store.delete(resource, namespace, form.name)
         return done(f'deleted {form.kind} "{form.name}"', 1)
 
+    async def _scale(self, body: JsonObject) -> JsonObject:
+        form = form_of(_Scale, body)
+        if form.kind not in SCALED_KINDS:
+            raise wrong(f"{form.kind} is not scaled, only {', '.join(SCALED_KINDS)}", "kind")
+        patch = {"spec": {"replicas": form.replicas}}
+        self._store.patch(self._resource(form.kind), form.namespace, form.name, patch, "merge")
+        return done(f'scaled {form.kind} "{form.name}" to {counted(form.replicas, "pod")}', 1)
+
+    async def _release(self, body: JsonObject) -> JsonObject:
+        """Remove all scheduling gates of a pod."""
+        form = form_of(_Pod, body)
+        patch: JsonObject = {"spec": {"schedulingGates": None}}
+        self._store.patch(PODS, form.namespace, form.name, patch, "merge")
+        return done(f'released "{form.name}"', 1)
+
+    async def _apply(self, body: JsonObject) -> JsonObject:
+        return apply_suggestion(self._store, form_of(SuggestionForm, body))
+
+    async def _move(self, body: JsonObject) -> JsonObject:
+        form = form_of(_Pod, body)
+        return self._mover.move(form.namespace, form.name)
+
     def _resource(self, kind: str) -> ApiResource:
         for resource in self._store.resources:
             if resource.kind == kind:
@@ -259,6 +305,12 @@ class ClusterActions:
 
     # --- the whole cluster ---
 
+    async def _plan(self, body: JsonObject) -> JsonObject:
+        # Imported when it is asked for: a demo starts without it.
+        from kubestow.simulator.live.plan_form import PlanForm, plan_of
+
+        return plan_of(self._store, self._clock, self._setup, form_of(PlanForm, body))
+
     async def _load(self, body: JsonObject) -> JsonObject:
         form = form_of(_Text, body)
         scenario = scenario_in(form.text, form.name or TEXT_NAME)
@@ -276,6 +328,7 @@ class ClusterActions:
         load_cluster_files(MemoryCluster(self._clock, namespace_lifecycle=True), documents)
         self._before_load()
         self._scenarios.stop()
+        self._mover.stop()
         self._clear()
         missing = [one for one in documents if not self._has(one.raw)]
         report = load_cluster_files(self._store, missing)

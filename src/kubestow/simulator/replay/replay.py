@@ -26,8 +26,8 @@ from kubestow.cluster.client import EventType
 from kubestow.cluster.informer import Informer
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
+from kubestow.editions.choosing import rules_of
 from kubestow.engine.decision import Decision, Nomination
-from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.engine.metrics import NO_SCHEDULER_METRICS, SchedulerMetrics
 from kubestow.engine.observer import DecisionListener
@@ -151,20 +151,24 @@ class Replay:
         # The scheduler's own list: what is added is called with the next decision.
         self.listeners: list[DecisionListener] = [self._decided]
         rng = _generator(header)
-        self.scheduler = scheduler = SchedulerFactory(
-            config=config,
-            client=self.client,
-            objects=objects,
-            events=lambda _: NoEvents(),
-            clock=self.clock,
-            registry=registry,
-            gates=gates,
-            extenders_in_thread=False,
-            leaves_to_chance=header.leaves_to_chance,
-            rng=rng,
-            listeners=self.listeners,
-            metrics=metrics,
-        ).build()
+        self.scheduler = scheduler = (
+            rules_of(gates.edition)
+            .factory(
+                config=config,
+                client=self.client,
+                objects=objects,
+                events=lambda _: NoEvents(),
+                clock=self.clock,
+                registry=registry,
+                gates=gates,
+                extenders_in_thread=False,
+                leaves_to_chance=header.leaves_to_chance,
+                rng=rng,
+                listeners=self.listeners,
+                metrics=metrics,
+            )
+            .build()
+        )
         if scheduler.extenders is not None:
             replay_posts(scheduler.extenders, RecordedPosts(answers.posts))
         scheduler.decider.next_start_index = header.start_index

@@ -21,9 +21,15 @@ from kubestow.simulator.reports.series import (
     TimeUnit,
     bucket_name,
     change_points,
+    followed_goals,
+    goal_line,
+    hot_nodes_line,
     imbalance_line,
+    in_use_line,
+    in_use_p95_line,
     line_key,
     line_points,
+    lost_cpu_line,
     node_points,
     requested_resources,
     stranded_line,
@@ -33,6 +39,7 @@ from kubestow.simulator.reports.series import (
     waiting_points,
 )
 from kubestow.simulator.results import RunResult
+from kubestow.simulator.usage.totals import RESOURCES as USE_RESOURCES
 
 AnyChart = alt.Chart | alt.LayerChart | alt.FacetChart
 # Vega-Lite, as JSON values.
@@ -44,6 +51,9 @@ COLORS: Final = (
 )  # fmt: skip
 # How whole numbers are written on an axis.
 COUNTS: Final = "~s"
+# How figures of goals are written, which may have a fraction.
+FIGURES: Final = ".4~g"
+GOAL_NOTE: Final = "the figure that kubestow rebalance makes better"
 WIDTH: Final = 640
 HEIGHT: Final = 220
 _PNG_SCALE: Final = 2.0
@@ -215,7 +225,39 @@ def _over_time(result: RunResult, *, is_interactive: bool) -> list[Drawing]:
             "~%",
             [imbalance_line(resource) for resource in resources],
         ),
+        (
+            "in_use",
+            "In use",
+            "what pods really take, of what nodes have: of all nodes together, and p95 of nodes",
+            "share",
+            "~%",
+            [
+                line(resource)
+                for resource in USE_RESOURCES
+                for line in (in_use_line, in_use_p95_line)
+            ],
+        ),
+        (
+            "hot",
+            "Hot nodes",
+            "nodes of which more is in use than the scenario allows (hot)",
+            "nodes",
+            COUNTS,
+            [hot_nodes_line(resource) for resource in USE_RESOURCES],
+        ),
+        (
+            "lost",
+            "CPU lost since the start",
+            "what pods asked for while their node had no more",
+            "core seconds",
+            COUNTS,
+            [lost_cpu_line()],
+        ),
         ("nodes", "Nodes", "", "nodes", COUNTS, [_count_line("nodes")]),
+        *(
+            (f"goal{index}", f"Goal: {goal}", GOAL_NOTE, "figure", FIGURES, [goal_line(goal)])
+            for index, goal in enumerate(followed_goals(result.samples))
+        ),
     )
     drawings: list[Drawing] = []
     for name, title, note, y_title, y_format, every in parts:

@@ -11,6 +11,7 @@ stranded share   stranded / allocatable, over time in the same way. What is stra
                  the samples (`results.Sample`).
 imbalance        the standard deviation, over the nodes that have the resource, of its used share.
 node-seconds     the number of nodes, times the time for which it holds.
+in use           what pods really take, where a scenario says that (`usage.totals`).
 """
 
 import math
@@ -19,8 +20,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from kubestow.simulator.results import GATED, PENDING, NodeRow, PodRow, RunResult, Sample
+from kubestow.simulator.usage.results import UsageFigures
 
 # What the scheduler places first comes first; all other resources follow by name.
 RESOURCES_FIRST: Final = ("cpu", "memory", "ephemeral-storage")
@@ -76,6 +79,10 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     resources: list[ResourceFigures]
     # Pods that the API server refused to create; they are not among `pods`.
     refused: int = 0
+    # Of scenarios that say what pods use.
+    usage: UsageFigures | UnsetType = UNSET
+    # Of scenarios that follow goals of rebalancing: the mean over time of the figure of each.
+    goals: dict[str, float] | UnsetType = UNSET
 
 
 def figures_of(result: RunResult) -> Figures:
@@ -104,6 +111,8 @@ def figures_of(result: RunResult) -> Figures:
             for resource in resources_of(result)
         ],
         refused=result.refused_pods,
+        usage=UNSET if isinstance(result.usage, UnsetType) else result.usage.figures(),
+        goals=_goal_means(result.samples, holds_s),
     )
 
 
@@ -229,6 +238,19 @@ def _integral(
     return math.fsum(
         value(sample) * seconds for sample, seconds in zip(samples, holds_s, strict=True)
     )
+
+
+def _goal_means(
+    samples: Sequence[Sample], holds_s: Sequence[float]
+) -> dict[str, float] | UnsetType:
+    """The mean over time of the figure of each goal, while it had one."""
+    sums: dict[str, tuple[float, float]] = {}
+    for sample, seconds in zip(samples, holds_s, strict=True):
+        for goal, figure in ({} if isinstance(sample.goals, UnsetType) else sample.goals).items():
+            total, time_s = sums.get(goal, (0.0, 0.0))
+            sums[goal] = total + figure * seconds, time_s + seconds
+    means = {goal: round(total / time_s, 6) for goal, (total, time_s) in sums.items() if time_s}
+    return means or UNSET
 
 
 def _share(part: float | None, whole: float | None) -> float | None:

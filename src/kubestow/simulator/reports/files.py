@@ -22,7 +22,7 @@ from kubestow.errors import InputError
 from kubestow.files import keeping
 from kubestow.simulator.reports.extra import require_extra
 from kubestow.simulator.reports.figures import Figures, figures_of
-from kubestow.simulator.reports.tables import TABLE_NAMES, Table, tables_of
+from kubestow.simulator.reports.tables import TABLE_NAMES, USAGE_TABLE_NAMES, Table, tables_of
 from kubestow.simulator.results import RunResult
 
 # By suffix: the packages that it needs.
@@ -83,7 +83,7 @@ def _files_of(path: Path) -> list[Path]:
     """The files that a name with a suffix stands for."""
     if path.suffix not in _TABLES:
         return [path]
-    return [_table_file(path, name) for name in TABLE_NAMES]
+    return [_table_file(path, name) for name in (*TABLE_NAMES, *USAGE_TABLE_NAMES)]
 
 
 def _table_file(path: Path, table: str) -> Path:

@@ -24,6 +24,7 @@ _TYPES: Final[dict[Kind, type[pl.DataType]]] = {
     Kind.COUNT: pl.Int64,
     Kind.SECONDS: pl.Float64,
     Kind.SHARE: pl.Float64,
+    Kind.NUMBER: pl.Float64,
     Kind.AMOUNT: pl.Int64,
 }
 

@@ -1,10 +1,10 @@
 """The page of a report: one file that loads nothing, with charts, and tables to sort and search.
 
 All values are text, whatever they contain: in the page they are escaped, in the data of charts no
-`<` remains. A content security policy refuses every request and every script but the two of the
-page, which it names by their hashes.
+`<` remains. A content security policy refuses every request and every script but those of the page,
+which it names by their hashes.
 
-Needs the optional extra `reports`: import this module after `extra.require_extra` only.
+A page with charts needs the optional extra `reports`: call `extra.require_extra` before.
 """
 
 import base64
@@ -14,13 +14,14 @@ from collections.abc import Sequence
 from functools import cache
 from html import escape
 from importlib import resources
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import vl_convert
-
-from kubestow.simulator.reports.charts import CONFIG, Drawing
 from kubestow.simulator.reports.tables import Column, Kind, Table
 from kubestow.simulator.reports.units import amount_text, seconds_text, share_text
+
+if TYPE_CHECKING:
+    # Imported where they are used: these need packages that may be missing.
+    from kubestow.simulator.reports.charts import Drawing
 
 # Rows of one table; the data files have all of them.
 ROWS_MAX: Final = 1000
@@ -46,6 +47,16 @@ class ShownTable(NamedTuple):
     is_open: bool = True
 
 
+class Inset(NamedTuple):
+    """A part of a page that draws itself: `data` is JSON, which `script` finds by `name`."""
+
+    name: str
+    markup: str
+    style: str
+    data: str
+    script: str
+
+
 class Page(NamedTuple):
     """`definitions` are words and what they mean."""
 
@@ -53,14 +64,18 @@ class Page(NamedTuple):
     subtitle: str
     warning: str
     cards: Sequence[Card]
-    drawings: Sequence[Drawing]
+    drawings: "Sequence[Drawing]"
     tables: Sequence[ShownTable]
     definitions: Sequence[tuple[str, str]]
+    inset: Inset | None = None
 
 
 def page_html(page: Page) -> str:
     """The whole file."""
-    scripts = (_libraries(), _asset("page.js")) if page.drawings else (_asset("page.js"),)
+    insets = [] if page.inset is None else [page.inset]
+    scripts = [_asset("page.js"), *(inset.script for inset in insets)]
+    if page.drawings:
+        scripts.insert(0, _libraries())
     warning = f'<p class="partial">{escape(page.warning)}</p>' if page.warning else ""
     parts = (
         "<!DOCTYPE html>",
@@ -68,14 +83,17 @@ def page_html(page: Page) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{escape(page.title)}</title>",
-        f"<style>{_asset('page.css')}</style></head><body>",
+        f"<style>{_asset('page.css')}{''.join(inset.style for inset in insets)}</style>",
+        "</head><body>",
         f'<header><h1>{escape(page.title)}</h1><p class="soft">{escape(page.subtitle)}</p>',
         f"{warning}</header>",
         f'<section class="cards">{"".join(map(_card, page.cards))}</section>',
+        *(inset.markup for inset in insets),
         f'<section class="charts">{"".join(map(_chart, page.drawings))}</section>',
         *map(_table, page.tables),
         _definitions(page.definitions),
         f'<script type="application/json" id="charts">{_chart_data(page.drawings)}</script>',
+        *map(_inset_data, insets),
         *(f"<script>{script}</script>" for script in scripts),
         "</body></html>",
     )
@@ -97,6 +115,8 @@ def _policy(scripts: Sequence[str]) -> str:
 @cache
 def _libraries() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script; it takes seconds to put together."""
+    import vl_convert
+
     bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     # Only within texts of the script, where the backslash changes nothing.
     return bundle.replace("</script", r"<\/script").replace("<!--", r"<\!--")
@@ -107,7 +127,11 @@ def _asset(name: str) -> str:
     return resources.files(_PACKAGE).joinpath(name).read_text(encoding="utf-8")
 
 
-def _chart_data(drawings: Sequence[Drawing]) -> str:
+def _chart_data(drawings: "Sequence[Drawing]") -> str:
+    if not drawings:
+        return "{}"
+    from kubestow.simulator.reports.charts import CONFIG
+
     config = {key: value for key, value in CONFIG.items() if key != "background"}
     specs = {
         drawing.name: {
@@ -118,15 +142,24 @@ def _chart_data(drawings: Sequence[Drawing]) -> str:
         }
         for drawing in drawings
     }
-    text = json.dumps(specs, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return text.replace("<", r"\u003c").replace(">", r"\u003e")
+    return _harmless(json.dumps(specs, separators=(",", ":"), ensure_ascii=True, allow_nan=False))
+
+
+def _inset_data(inset: Inset) -> str:
+    data = _harmless(inset.data)
+    return f'<script type="application/json" id="data-{escape(inset.name)}">{data}</script>'
+
+
+def _harmless(data: str) -> str:
+    """JSON in which nothing ends the element that it is in."""
+    return data.replace("<", r"\u003c").replace(">", r"\u003e")
 
 
 def _card(card: Card) -> str:
     return f'<div class="card"><b>{escape(card.value)}</b><span>{escape(card.label)}</span></div>'
 
 
-def _chart(drawing: Drawing) -> str:
+def _chart(drawing: "Drawing") -> str:
     return (
         f'<figure class="chart"><figcaption><h2>{escape(drawing.title)}</h2>'
         f"<p>{escape(drawing.note)}</p></figcaption>"
@@ -189,6 +222,8 @@ def _number(table: Table, column: Column, row: int, value: Any) -> str:
     match column.kind:
         case Kind.SECONDS:
             return seconds_text(value)
+        case Kind.NUMBER:
+            return f"{value:,.1f}"
         case Kind.SHARE:
             return share_text(value)
         case Kind.AMOUNT:

@@ -6,10 +6,12 @@ Needs the optional extra `reports`: import this module after `extra.require_extr
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec import UnsetType
+
 from kubestow.simulator.reports.charts import drawings_of, thinning_note
 from kubestow.simulator.reports.figures import Figures, present_nodes, waited_s
 from kubestow.simulator.reports.html import Card, Page, ShownTable
-from kubestow.simulator.reports.tables import Table, tables_of
+from kubestow.simulator.reports.tables import USAGE_TABLE_NAMES, Table, tables_of
 from kubestow.simulator.reports.units import seconds_text, share_text
 from kubestow.simulator.results import (
     EVICTED,
@@ -20,6 +22,7 @@ from kubestow.simulator.results import (
     PodRow,
     RunResult,
 )
+from kubestow.simulator.usage.results import UsageFigures
 
 DEFINITIONS: Final = (
     (
@@ -49,6 +52,21 @@ DEFINITIONS: Final = (
         "the standard deviation of the used share over the nodes that have the resource",
     ),
 )
+USE_DEFINITIONS: Final = (
+    (
+        "in use",
+        "what pods really take, of allocatable; p50, p95 and p99 are over nodes and time",
+    ),
+    (
+        "hot node minutes",
+        "minutes in which a node had at least the share of a resource in use from which on it is "
+        "hot, over all nodes",
+    ),
+    (
+        "CPU lost",
+        "core seconds that pods asked for while their node had no more",
+    ),
+)
 
 
 def page_of(result: RunResult, figures: Figures) -> Page:
@@ -64,7 +82,11 @@ def page_of(result: RunResult, figures: Figures) -> Page:
         cards=_cards(figures),
         drawings=drawings_of(result, is_interactive=True),
         tables=_shown(result, tables),
-        definitions=(*DEFINITIONS, *((("charts", note),) if note else ())),
+        definitions=(
+            *DEFINITIONS,
+            *(() if isinstance(result.usage, UnsetType) else USE_DEFINITIONS),
+            *((("charts", note),) if note else ()),
+        ),
     )
 
 
@@ -103,6 +125,21 @@ def _cards(figures: Figures) -> list[Card]:
             share, over = row.used_share, "at the end"
         if share:
             cards.append(Card(share_text(share), f"{row.resource} used, {over}"))
+    return cards + ([] if isinstance(figures.usage, UnsetType) else _use_cards(figures.usage))
+
+
+def _use_cards(usage: UsageFigures) -> list[Card]:
+    cards = [
+        Card(f"{each.hot_node_minutes:,.0f}", f"hot node minutes, {each.resource}")
+        for each in usage.resources
+    ]
+    cards += [
+        Card(share_text(each.p95_share), f"{each.resource} in use, p95 of nodes")
+        for each in usage.resources
+    ]
+    cards.append(Card(f"{usage.lost_cpu_s:,.0f}", "core seconds lost"))
+    if usage.memory_evictions:
+        cards.append(Card(f"{usage.memory_evictions:,}", "evicted for memory"))
     return cards
 
 
@@ -125,11 +162,27 @@ def _shown(result: RunResult, tables: dict[str, Table]) -> list[ShownTable]:
             "those that wait first, then by waiting time",
         ),
         ShownTable(tables["nodes"], _by_use(result.nodes), "the fullest first"),
+        *_use_tables(tables),
         ShownTable(
             tables["changes"], range(tables["changes"].row_count), "the first ones", is_open=False
         ),
     )
     return [shown for shown in every if shown.table.row_count]
+
+
+def _use_tables(tables: dict[str, Table]) -> list[ShownTable]:
+    """The tables about use, those that lost most first."""
+    shown: list[ShownTable] = []
+    for name in USAGE_TABLE_NAMES:
+        if (table := tables.get(name)) is not None:
+            rows: Sequence[int] = range(table.row_count)
+            note = ""
+            if name != "usage":
+                lost: list[float] = table.column("lost_cpu_s").values
+                rows = sorted(rows, key=lambda row: -lost[row])
+                note = "those that lost most CPU first"
+            shown.append(ShownTable(table, rows, note))
+    return shown
 
 
 def _by_relevance(pods: Sequence[PodRow]) -> list[int]:

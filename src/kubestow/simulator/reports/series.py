@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
+from msgspec import UnsetType
+
 from kubestow.simulator.reports.figures import (
     present_nodes,
     resources_of,
@@ -104,6 +106,60 @@ def stranded_line(resource: str) -> Line:
 
 def imbalance_line(resource: str) -> Line:
     return resource, lambda sample: sample.imbalance.get(resource)
+
+
+def in_use_line(resource: str) -> Line:
+    """The share of all nodes together that is in use."""
+
+    def value(sample: Sample) -> float | None:
+        if isinstance(sample.usage, UnsetType):
+            return None
+        return used_share(sample.usage.used.get(resource, 0), sample.allocatable.get(resource, 0))
+
+    return resource, value
+
+
+def in_use_p95_line(resource: str) -> Line:
+    return (
+        f"{resource}, p95 of nodes",
+        lambda sample: (
+            None if isinstance(sample.usage, UnsetType) else sample.usage.p95_share.get(resource)
+        ),
+    )
+
+
+def hot_nodes_line(resource: str) -> Line:
+    return (
+        resource,
+        lambda sample: (
+            None if isinstance(sample.usage, UnsetType) else sample.usage.hot_nodes.get(resource)
+        ),
+    )
+
+
+def lost_cpu_line() -> Line:
+    return (
+        "cpu",
+        lambda sample: None if isinstance(sample.usage, UnsetType) else sample.usage.lost_cpu_s,
+    )
+
+
+def followed_goals(samples: Sequence[Sample]) -> list[str]:
+    """The goals of rebalancing whose figures samples have; at most as many as a chart has lines."""
+    goals = dict.fromkeys(
+        goal
+        for sample in samples
+        if not isinstance(sample.goals, UnsetType)
+        for goal in sample.goals
+    )
+    return list(goals)[:LINES_MAX]
+
+
+def goal_line(goal: str) -> Line:
+    return (
+        goal,
+        lambda sample: None if isinstance(sample.goals, UnsetType) else sample.goals.get(goal),
+    )
 
 
 def waiting_points(pods: Sequence[PodRow]) -> list[Point]:

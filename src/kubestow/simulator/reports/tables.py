@@ -6,9 +6,11 @@ in the units of the rows, whichever way the page shows them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple, TypeVar
+
+from msgspec import UnsetType
 
 from kubestow.simulator.reports.figures import (
     Figures,
@@ -27,6 +29,7 @@ from kubestow.simulator.results import (
     RunResult,
     Sample,
 )
+from kubestow.simulator.usage.results import RunUsage, SampleUsage
 
 _Row = TypeVar("_Row")
 _UNPLACED: Final = (PENDING, GATED, OTHER_SCHEDULER)
@@ -39,6 +42,8 @@ class Kind(Enum):
     COUNT = "count"
     SECONDS = "seconds"
     SHARE = "share"
+    # With a fraction, such as minutes.
+    NUMBER = "number"
     # Integers, in the unit of the resource.
     AMOUNT = "amount"
 
@@ -69,6 +74,8 @@ class Table(NamedTuple):
 
 # Of all tables, in their order.
 TABLE_NAMES: Final = ("pods", "nodes", "samples", "changes", "owners", "reasons", "resources")
+# Of runs whose scenario says what pods use.
+USAGE_TABLE_NAMES: Final = ("usage", "node_usage", "owner_usage")
 
 
 def tables_of(result: RunResult, figures: Figures) -> list[Table]:
@@ -81,6 +88,7 @@ def tables_of(result: RunResult, figures: Figures) -> list[Table]:
         owners_table(result.pods),
         reasons_table(result.pods),
         resources_table(figures),
+        *([] if isinstance(result.usage, UnsetType) else usage_tables(result.usage)),
     ]
 
 
@@ -149,8 +157,75 @@ def samples_table(samples: Sequence[Sample]) -> Table:
                 )
                 for resource in imbalances
             ),
+            *_sample_usage([sample.usage for sample in samples]),
+            *_sample_goals([sample.goals for sample in samples]),
         ],
     )
+
+
+def _sample_usage(usages: Sequence[SampleUsage | UnsetType]) -> list[Column]:
+    """The columns about use, if the samples have it."""
+    found = [usage for usage in usages if not isinstance(usage, UnsetType)]
+    if len(found) != len(usages) or not found:
+        return []
+    return [
+        *_amounts("in_use", found, lambda usage: usage.used),
+        *_counts("hot_nodes", found, lambda usage: usage.hot_nodes),
+        *_shares("in_use_p95", found, lambda usage: usage.p95_share),
+        *_shares("in_use_max", found, lambda usage: usage.max_share),
+        Column("lost_cpu_s", Kind.NUMBER, [usage.lost_cpu_s for usage in found]),
+        _count("memory_evictions", found, lambda usage: usage.memory_evictions),
+    ]
+
+
+def _sample_goals(goals: Sequence[dict[str, float] | UnsetType]) -> list[Column]:
+    """A column for each goal of rebalancing that is followed."""
+    found: list[dict[str, float]] = [{} if isinstance(each, UnsetType) else each for each in goals]
+    return [
+        Column(f"goal.{name}", Kind.NUMBER, [each.get(name) for each in found])
+        for name in dict.fromkeys(name for each in found for name in each)
+    ]
+
+
+def usage_tables(usage: RunUsage) -> list[Table]:
+    """What nodes had in use, and what their pods lost."""
+    rows, nodes, owners = usage.resources, usage.nodes, usage.owners
+    shares = ("mean_share", "p50_share", "p95_share", "p99_share", "max_share")
+    return [
+        Table(
+            "usage",
+            "In use",
+            [
+                _text("resource", rows, lambda row: row.resource),
+                *(
+                    Column(name, Kind.SHARE, [getattr(row, name) for row in rows])
+                    for name in shares
+                ),
+                Column("hot_node_minutes", Kind.NUMBER, [row.hot_node_minutes for row in rows]),
+            ],
+        ),
+        Table(
+            "node_usage",
+            "Nodes in use",
+            [
+                _text("name", nodes, lambda node: node.name),
+                *_shares("mean_share", nodes, lambda node: node.mean_share),
+                *_shares("max_share", nodes, lambda node: node.max_share),
+                *_numbers("hot_minutes", nodes, lambda node: node.hot_minutes),
+                Column("lost_cpu_s", Kind.NUMBER, [node.lost_cpu_s for node in nodes]),
+            ],
+        ),
+        Table(
+            "owner_usage",
+            "In use by owner",
+            [
+                _text("owner", owners, lambda owner: owner.owner),
+                Column("demanded_cpu_s", Kind.NUMBER, [owner.demanded_cpu_s for owner in owners]),
+                Column("lost_cpu_s", Kind.NUMBER, [owner.lost_cpu_s for owner in owners]),
+                _count("memory_evictions", owners, lambda owner: owner.memory_evictions),
+            ],
+        ),
+    ]
 
 
 def changes_table(changes: Sequence[Change]) -> Table:
@@ -233,6 +308,35 @@ def _count(name: str, rows: Iterable[_Row], value: Callable[[_Row], int]) -> Col
 
 def _seconds(name: str, rows: Iterable[_Row], value: Callable[[_Row], float | None]) -> Column:
     return Column(name, Kind.SECONDS, list(map(value, rows)))
+
+
+def _counts(
+    name: str, rows: Sequence[_Row], values: Callable[[_Row], dict[str, int]]
+) -> list[Column]:
+    return _by_resource(name, Kind.COUNT, rows, values)
+
+
+def _shares(
+    name: str, rows: Sequence[_Row], values: Callable[[_Row], dict[str, float]]
+) -> list[Column]:
+    return _by_resource(name, Kind.SHARE, rows, values)
+
+
+def _numbers(
+    name: str, rows: Sequence[_Row], values: Callable[[_Row], dict[str, float]]
+) -> list[Column]:
+    return _by_resource(name, Kind.NUMBER, rows, values)
+
+
+def _by_resource(
+    name: str, kind: Kind, rows: Sequence[_Row], values: Callable[[_Row], Mapping[str, float]]
+) -> list[Column]:
+    """A column per resource of values that are no amounts."""
+    each = list(map(values, rows))
+    return [
+        Column(f"{name}.{resource}", kind, [one.get(resource, 0) for one in each])
+        for resource in in_order({resource for one in each for resource in one})
+    ]
 
 
 def _amounts(

@@ -13,9 +13,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from kubestow.api.files import Document
 from kubestow.api.labels import Selector
 from kubestow.api.meta import JsonObject
-from kubestow.apiserver.eviction import TOO_MANY_REQUESTS, evict
+from kubestow.apiserver.eviction import TOO_MANY_REQUESTS
+from kubestow.apiserver.memory import LOADED_FIRST, MemoryCluster
 from kubestow.apiserver.store import StoredObject
 from kubestow.cluster.documents import as_object, objects_in, value_at
 from kubestow.cluster.resources import NODES, PODS, ApiResource
@@ -23,11 +25,15 @@ from kubestow.errors import ApiError, ConflictError, InputError, NotFoundError
 from kubestow.plural import counted
 from kubestow.simulator.controllers.owner_controller import controller_reference
 from kubestow.simulator.kubelet_switch import KUBELET, STOPPED, is_stopped
+from kubestow.simulator.pod_owner import controllers_above
 from kubestow.simulator.scenario.source import near
 from kubestow.simulator.scenario.world import ScenarioWorld
 
 # How long a drain waits before it evicts a pod again whose budget allowed no disruption.
 DRAIN_RETRY_S: Final = 5.0
+# How long a node is away for an upgrade, and how often it is checked whether it is empty.
+UPGRADE_S: Final = 120.0
+UPGRADE_CHECK_S: Final = 5.0
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
 
@@ -117,13 +123,45 @@ def _evict(world: ScenarioWorld, pod: StoredObject) -> None:
     if newest is None or newest.uid != pod.uid or "deletionTimestamp" in newest.metadata:
         return
     try:
-        evict(world.store, newest, now=world.now(), uid=pod.uid)
+        world.evict(newest)
     except (NotFoundError, ConflictError):
         return
     except ApiError as error:
         if error.code != TOO_MANY_REQUESTS:
             raise
-        world.later(DRAIN_RETRY_S, partial(_evict, world, pod))
+        world.later(DRAIN_RETRY_S, partial(_evict, world, pod), is_work=True)
+
+
+def upgrade(world: ScenarioWorld, nodes: Sequence[tuple[str, float]]) -> None:
+    """Upgrade nodes one after the other; the numbers are the seconds that each is away.
+
+    A node is drained, is away once it is empty, and is open again when it is back.
+    """
+    if not nodes:
+        return
+    (name, away_s), *rest = nodes
+    world.note("upgrade", name)
+    drain(world, name)
+    world.later(UPGRADE_CHECK_S, partial(_restart, world, name, away_s, rest), is_work=True)
+
+
+def _restart(
+    world: ScenarioWorld, name: str, away_s: float, rest: Sequence[tuple[str, float]]
+) -> None:
+    if world.store.find(NODES, "", name) is None:
+        upgrade(world, rest)
+    elif any(_is_drained(pod, name) for pod in world.store.objects_of(PODS)):
+        again = partial(_restart, world, name, away_s, rest)
+        world.later(UPGRADE_CHECK_S, again, is_work=True)
+    else:
+        fail(world, name)
+        world.later(away_s, partial(_come_back, world, name, rest), is_work=True)
+
+
+def _come_back(world: ScenarioWorld, name: str, rest: Sequence[tuple[str, float]]) -> None:
+    repair(world, name)
+    uncordon(world, name)
+    upgrade(world, rest)
 
 
 def fail(world: ScenarioWorld, name: str) -> None:
@@ -194,6 +232,46 @@ def _taint_text(taint: JsonObject) -> str:
     return f"{taint['key']}{f'={value}' if value else ''}:{taint['effect']}"
 
 
+# --- Pods ---------------------------------------------------------------------------------------
+
+
+class PodTarget(NamedTuple):
+    """The pods that a step or an expectation is about; without any field, all of them."""
+
+    # As Kind/name, the kind of a controller or Pod.
+    owner: str | None = None
+    selector: Selector | None = None
+    namespace: str | None = None
+    # The selector as it is written.
+    text: str = ""
+
+    def choose(self, store: MemoryCluster) -> list[StoredObject]:
+        """The pods, in the order of their creation."""
+        return [pod for pod in store.objects_of(PODS) if self.matches(store, pod)]
+
+    def matches(self, store: MemoryCluster, pod: StoredObject) -> bool:
+        namespace, name = pod.key
+        if self.namespace is not None and namespace != self.namespace:
+            return False
+        labels = as_object(pod.metadata.get("labels"))
+        if self.selector is not None and not self.selector.matches(labels):
+            return False
+        if self.owner is None:
+            return True
+        above = controllers_above(store, pod.document, namespace)
+        return self.owner == f"Pod/{name}" or any(each.name == self.owner for each in above)
+
+
+def evict_pods(world: ScenarioWorld, target: PodTarget) -> None:
+    """Evict pods as the eviction API does; those whose budget allows none are tried again."""
+    pods = target.choose(world.store)
+    if not pods:
+        raise InputError("there are no such pods then")
+    world.note("evict", target.owner or "pods", counted(len(pods), "pod"))
+    for pod in pods:
+        _evict(world, pod)
+
+
 # --- Objects ------------------------------------------------------------------------------------
 
 
@@ -250,6 +328,22 @@ def apply(world: ScenarioWorld, documents: Sequence[JsonObject]) -> None:
         else:
             world.store.load([document])
         world.note("apply", f"{document['kind']}/{name or metadata.get('generateName', '')}")
+
+
+def apply_loaded(world: ScenarioWorld, documents: Sequence[Document]) -> None:
+    """Apply objects of files; kinds that the cluster does not serve are left out."""
+    ranks = {kind: rank for rank, kind in enumerate(LOADED_FIRST)}
+    for document in sorted(documents, key=lambda one: ranks.get(one.raw["kind"], len(ranks))):
+        raw = document.raw
+        try:
+            world.store.served.of_kind(raw.get("apiVersion", ""), raw["kind"])
+        except NotFoundError:
+            world.note("ignored", raw["kind"])
+            continue
+        try:
+            apply(world, [raw])
+        except ApiError as error:
+            raise InputError(f"{document.source}: {error}") from error
 
 
 def delete(world: ScenarioWorld, target: ObjectTarget) -> None:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kubestow.api.meta import JsonObject
+from kubestow.cluster.documents import as_object, value_at
+from kubestow.cluster.resources import PODS
 from kubestow.simulator.scenario.scenario import Arrival, ArrivalSource
 
 # A duration for each call.
@@ -103,6 +105,8 @@ def generated(
     leaves_after: Draw | None = None,
 ) -> ArrivalSource:
     """Arrivals of one document at the times of an entry."""
+    if duration is not None and document.get("kind") == PODS.kind:
+        document = ending_pod(document)
 
     def arrivals(seed: int) -> Iterator[Arrival]:
         times, values = streams_of(seed, name)
@@ -117,6 +121,13 @@ def generated(
                 )
 
     return arrivals
+
+
+def ending_pod(pod: JsonObject) -> JsonObject:
+    """A pod with a duration ends after it, and is not started again."""
+    if value_at(pod, "spec", "restartPolicy"):
+        return pod
+    return {**pod, "spec": {**as_object(pod.get("spec")), "restartPolicy": "Never"}}
 
 
 def _rounded(draw: Draw | None, rng: np.random.Generator) -> float | None:

@@ -17,8 +17,8 @@ from typing import Final, Protocol
 import msgspec
 
 from kubestow.api.node import Node
-from kubestow.api.pod import Pod, first_condition, is_terminal, is_terminating
-from kubestow.api.requests import accounted_request
+from kubestow.api.pod import Pod, PodSpec, first_condition, is_terminal, is_terminating
+from kubestow.api.requests import accounted_request, has_status_amounts
 from kubestow.api.resources import Resources
 from kubestow.api.topology import ZONE_LABEL
 from kubestow.apiserver.memory import MemoryCluster
@@ -103,6 +103,8 @@ class Collector:
         # Equal requests are one object; so are equal texts of rows.
         self._requests: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
         self._texts: dict[str, str] = {}
+        # The spec of the last new pod of each owner, and what it requests.
+        self._last_requests: dict[str, tuple[PodSpec, dict[str, int]]] = {}
         self._joined_s: dict[str, float] = {}
         self._is_ready: dict[str, bool] = {}
         self._left: list[NodeRow] = []
@@ -117,6 +119,10 @@ class Collector:
         self.arrived = self.placed = self.ended = self.preempted = self.evicted = 0
         cluster.observe(NODES, self._after_node)
         cluster.observe(PODS, self._after_pod)
+
+    def owner_of(self, uid: str) -> str:
+        """What made a pod that exists, as rows name it."""
+        return self._pods[uid].owner
 
     # --- Following ----------------------------------------------------------------------------
 
@@ -161,7 +167,7 @@ class Collector:
     # --- Pods ---------------------------------------------------------------------------------
 
     def _after_pod(self, event: WatchEvent) -> None:
-        pod = event.object
+        pod = event.stored.typed
         assert isinstance(pod, Pod), pod
         uid = pod.metadata.uid
         record = self._pods.get(uid)
@@ -178,7 +184,7 @@ class Collector:
             if record.number:
                 self._rows.append((record.number, self._row(record, pod)))
             self._forget_attempts(uid)
-        elif is_terminal(pod) or pod.metadata.deletion_timestamp is not None:
+        elif pod.metadata.deletion_timestamp is not None or is_terminal(pod):
             self._conclude(record, pod)
 
     def _new_record(self, pod: Pod) -> _PodRecord:
@@ -186,11 +192,21 @@ class Collector:
             return self._unfollowed(pod)
         self._number += 1
         self.arrived += 1
+        owner = self._text(self._owner_of(pod))
+        return _PodRecord(self._number, self._now_s(), owner, self._requests_of(pod, owner))
+
+    def _requests_of(self, pod: Pod, owner: str) -> dict[str, int]:
+        # Pods of one owner mostly share the spec.
+        last, is_plain = self._last_requests.get(owner), not has_status_amounts(pod.status)
+        if last is not None and last[0] is pod.spec and is_plain:
+            return last[1]
         amounts = amounts_of(accounted_request(pod).requested)
         requests = self._requests.setdefault(tuple(amounts.items()), amounts)
         if requests is amounts:
             self.shapes.add(amounts)
-        return _PodRecord(self._number, self._now_s(), self._text(self._owner_of(pod)), requests)
+        if is_plain:
+            self._last_requests[owner] = pod.spec, requests
+        return requests
 
     def _unfollowed(self, pod: Pod) -> _PodRecord:
         """Make the record of a pod without a row: only that it has to go is noted."""
@@ -208,10 +224,10 @@ class Collector:
     def _entry_or_controller(self, pod: Pod) -> str:
         """What made the pod: the entry of the scenario, or the topmost controller."""
         entry = pod.metadata.annotations.get(ENTRY)
+        if entry is not None:
+            return entry
         stored = self._cluster.find(PODS, pod.metadata.namespace, pod.metadata.name)
-        if entry is not None or stored is None:
-            return entry or ""
-        return self._topmost(stored)
+        return "" if stored is None else self._topmost(stored)
 
     def _topmost(self, stored: StoredObject) -> str:
         """The entry that an object is from, or its topmost controller; empty if it has neither."""
@@ -231,17 +247,17 @@ class Collector:
         """Decide what became of the pod, once."""
         if record.outcome:
             return
-        condition = first_condition(pod.status.conditions, "DisruptionTarget")
+        how, reason = disruption_of(pod)
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         # Older schedulers write no condition.
-        if not record.number or (condition is not None and condition.reason == _PREEMPTED):
+        if not record.number or how == results.PREEMPTED:
             record.outcome = results.PREEMPTED
             self.preempted += 1
             self.note("preemption", name, f"on {pod.spec.node_name}")
-        elif condition is not None and condition.status == "True":
+        elif how == results.EVICTED:
             record.outcome = results.EVICTED
             self.evicted += 1
-            self.note("eviction", name, f"from {pod.spec.node_name}: {condition.reason}")
+            self.note("eviction", name, f"from {pod.spec.node_name}: {reason}")
         elif pod.spec.node_name:
             record.outcome = results.ENDED
             self.ended += 1
@@ -364,6 +380,16 @@ class Collector:
             Failure(owner=owner, message=message, attempts=count)
             for (owner, message), count in self._failures.items()
         ]
+
+
+def disruption_of(pod: Pod) -> tuple[str, str]:
+    """Preempted or Evicted, and the reason, of a pod that had to go; empty for all others."""
+    condition = first_condition(pod.status.conditions, "DisruptionTarget")
+    if condition is None:
+        return "", ""
+    if condition.reason == _PREEMPTED:
+        return results.PREEMPTED, condition.reason
+    return (results.EVICTED, condition.reason) if condition.status == "True" else ("", "")
 
 
 def error_of(decision: Decision) -> str:

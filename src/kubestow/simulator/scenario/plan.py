@@ -26,18 +26,69 @@ class _Due(NamedTuple):
 
 async def follow_plan(scenario: Scenario, seed: int, world: ScenarioWorld, clock: Clock) -> None:
     """Do what the scenario plans from now on; InputError with the place of what cannot be done."""
-    started_s = clock.monotonic_s()
-    burst = 0
-    for due in _plan(scenario, seed, world):
-        if due.time_s >= scenario.until_s:
-            return
-        wait_s = started_s + due.time_s - clock.monotonic_s()
-        burst += 1
+    follower = _Follower(_plan(scenario, seed, world), scenario.until_s, clock)
+    try:
+        follower.go_on()
+        await follower.ended
+    finally:
+        follower.stop()
+
+
+class _Follower:
+    """Does one thing after the other, each at its time, without a task that sleeps in between."""
+
+    def __init__(self, plan: Iterator[_Due], until_s: float, clock: Clock) -> None:
+        self._plan = plan
+        self._until_s = until_s
+        self._clock = clock
+        self._started_s = clock.monotonic_s()
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.Handle | None = None
+        # How much was done without waiting.
+        self._burst = 0
+        self._next: _Due | None = None
+        self.ended: Final = self._loop.create_future()
+
+    def go_on(self) -> None:
+        """Do what is due, and set a timer for what comes after it."""
+        try:
+            while (due := self._due_now()) is not None:
+                self._do(due)
+        except Exception as error:
+            if not self.ended.done():
+                self.ended.set_exception(error)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _due_now(self) -> _Due | None:
+        """What is to be done now; None if that comes later, or if there is nothing left."""
+        due, self._next = self._next, None
+        if due is not None:
+            return due
+        due = next(self._plan, None)
+        if due is None or due.time_s >= self._until_s:
+            if not self.ended.done():
+                self.ended.set_result(None)
+            return None
+        wait_s = self._started_s + due.time_s - self._clock.monotonic_s()
+        self._burst += 1
         if wait_s > 0:
-            await asyncio.sleep(wait_s)
-            burst = 0
-        elif burst % _BURST == 0:
-            await asyncio.sleep(0)
+            self._burst = 0
+            self._timer = self._loop.call_later(wait_s, self._wake)
+        elif self._burst % _BURST == 0:
+            self._timer = self._loop.call_soon(self.go_on)
+        else:
+            return due
+        self._next = due
+        return None
+
+    def _wake(self) -> None:
+        # In the next turn: what else is due at this time comes first.
+        self._timer = self._loop.call_soon(self.go_on)
+
+    def _do(self, due: _Due) -> None:
         try:
             due.work()
         except (ApiError, InputError) as error:

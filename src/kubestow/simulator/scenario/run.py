@@ -14,6 +14,9 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, Protocol
 
+import msgspec
+from msgspec import UNSET
+
 from kubestow import collector as garbage
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
@@ -23,7 +26,6 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.decision import Decision
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profiles import Registry
-from kubestow.plugins.registry import REGISTRY
 from kubestow.queue import QueuedPod
 from kubestow.recording.recording import RecordTo
 from kubestow.simulator.embedded import Controller, EmbeddedCluster
@@ -31,11 +33,14 @@ from kubestow.simulator.results import RunResult, Sample
 from kubestow.simulator.scenario.collector import OnAttempt, error_of
 from kubestow.simulator.scenario.samples import SampledCluster, sample_of
 from kubestow.simulator.scenario.scenario import Progress, Scenario
-from kubestow.simulator.scenario.stages import SettlingCluster, stage_of
+from kubestow.simulator.scenario.stages import PlayedStage, SettlingCluster, stage_of
+from kubestow.simulator.scenario.world import WorldScheduler
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 
 # Samples of a run; with more they are taken less often.
 SAMPLES_MAX: Final = 2_000
+# How often figures of goals are computed: each time the whole cluster is read.
+GOAL_SAMPLES: Final = 500
 # How often progress is reported, in parts of the run.
 PROGRESS_PARTS: Final = 500
 
@@ -74,14 +79,14 @@ class MakeCluster(Protocol):
 def run_scenario(
     scenario: Scenario,
     config: SchedulerConfig,
-    registry: Registry = REGISTRY,
+    registry: Registry | None = None,
     gates: FeatureGates = DEFAULT_GATES,
     *,
     seed: int | None = None,
     on_progress: OnProgress | None = None,
     on_decision: Callable[[Decision], None] | None = None,
     stop: Callable[[], bool] | None = None,
-    factory: type[SchedulerFactory] = SchedulerFactory,
+    factory: type[SchedulerFactory] | None = None,
     record: RecordTo | None = None,
     variant: str = "",
     make_cluster: MakeCluster | None = None,
@@ -117,14 +122,14 @@ class Simulation:
         self,
         scenario: Scenario,
         config: SchedulerConfig,
-        registry: Registry = REGISTRY,
+        registry: Registry | None = None,
         gates: FeatureGates = DEFAULT_GATES,
         *,
         seed: int | None = None,
         on_progress: OnProgress | None = None,
         on_decision: Callable[[Decision], None] | None = None,
         stop: Callable[[], bool] | None = None,
-        factory: type[SchedulerFactory] = SchedulerFactory,
+        factory: type[SchedulerFactory] | None = None,
         record: RecordTo | None = None,
         make_cluster: MakeCluster | None = None,
     ) -> None:
@@ -141,9 +146,14 @@ class Simulation:
         # Whether there was an attempt.
         self._has_begun = False
         self._samples: list[Sample] = []
+        # Figures of goals of rebalancing, and when they are computed again.
+        self._goal_values: dict[str, float] = {}
+        self._goals_due_s = 0.0
         start_ns = round(scenario.start.timestamp()) * NANOSECONDS
         self._clock = VirtualClock(asyncio.get_running_loop(), start_ns)
         self.stage = stage_of(scenario, config, self._clock, seed=self._seed, gates=gates)
+        if isinstance(self.stage, PlayedStage):
+            self.stage.world.scheduler = WorldScheduler(config, registry, gates)
         self._collector = self.stage.collector
         self._cluster: RunCluster
         if make_cluster is not None:
@@ -168,8 +178,18 @@ class Simulation:
             gates=gates,
             record=record,
             has_events=scenario.settles,
-            stops_repeating=scenario.settles,
+            stops_repeating=scenario.settles or scenario.stops_repeating,
+            usage=None if self.stage.usage is None else self.stage.usage.metrics.store,
         )
+
+    @property
+    def any_cluster(self) -> RunCluster:
+        """The cluster, of any scheduler."""
+        return self._cluster
+
+    @property
+    def clock(self) -> VirtualClock:
+        return self._clock
 
     @property
     def cluster(self) -> EmbeddedCluster:
@@ -238,7 +258,21 @@ class Simulation:
     def _take_sample(self) -> None:
         time_s = round(self._clock.monotonic_s(), 3)
         if not self._samples or self._samples[-1].time_s < time_s:
-            self._samples.append(sample_of(self._cluster, self._collector, time_s))
+            sample = sample_of(self._cluster, self._collector, time_s)
+            if (usage := self.stage.usage) is not None:
+                sample = msgspec.structs.replace(sample, usage=usage.sample())
+            if self._scenario.goals:
+                sample = msgspec.structs.replace(sample, goals=self._goal_figures(time_s))
+            self._samples.append(sample)
+
+    def _goal_figures(self, time_s: float) -> dict[str, float]:
+        """Figures of goals; for a while after they were computed the same."""
+        from kubestow.simulator.scenario.rebalancing import figures
+
+        if time_s >= self._goals_due_s and isinstance(self.stage, PlayedStage):
+            self._goal_values = figures(self.stage.world, self._scenario.goals)
+            self._goals_due_s = time_s + self._scenario.until_s / GOAL_SAMPLES
+        return self._goal_values
 
     async def _report_regularly(self) -> None:
         every_s = self._scenario.until_s / PROGRESS_PARTS
@@ -297,4 +331,5 @@ class Simulation:
             refused_pods=collector.refused_pods,
             refusals=collector.refusals(),
             placing=self.stage.facts(),
+            usage=UNSET if self.stage.usage is None else self.stage.usage.result(),
         )

@@ -14,6 +14,7 @@ import msgspec
 
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
+from kubestow.simulator.usage.plan import UsagePlan
 from kubestow.simulator.virtual_time import EPOCH
 
 if TYPE_CHECKING:
@@ -85,12 +86,18 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     stop_s: float = STOP_S
     # Whether it is one placement (`placing`): it ends when nothing is left to do, or at `until_s`.
     settles: bool = False
+    # Whether pods that only fail again count as at rest, as in one placement.
+    stops_repeating: bool = False
     # Of one placement: whether controllers act on nothing that was read from a server until the
     # scheduler changes it.
     stays: bool = False
     # Whether there are samples, and rows of pods that have a node or have ended at the start; then
     # a pod gets its node when it is bound, else when that is decided.
     has_course: bool = True
+    # What pods really use; None: that is not computed.
+    usage: UsagePlan | None = None
+    # Goals of rebalancing whose figures are in samples.
+    goals: Sequence[str] = ()
 
 
 class Progress(NamedTuple):

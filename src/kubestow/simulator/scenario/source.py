@@ -48,7 +48,8 @@ class SourceText:
     def read(self, cls: type[T]) -> T:
         """The document as a struct; InputError with the place of what does not fit."""
         if not is_map(self.value):
-            raise self.error((), f"found {type(self.value).__name__}, expected a map of fields")
+            found = "a list" if is_list(self.value) else "no map" if self.value else "nothing"
+            raise self.error((), f"found {found}, expected a map of fields")
         try:
             return msgspec.convert(self.value, cls)
         except msgspec.ValidationError as error:
@@ -56,8 +57,12 @@ class SourceText:
 
     def place(self, path: FieldPath) -> str:
         """File, line and field."""
-        field = _text_of(path)
-        return f"{self.name}, line {self._line(path)}" + (f": {field}" if field else "")
+        field = self.field(path)
+        return f"{self.name}, line {self.line(path)}" + (f": {field}" if field else "")
+
+    def field(self, path: FieldPath) -> str:
+        """A path as text: `expect[0].placed`."""
+        return _text_of(path)
 
     def error(self, path: FieldPath, problem: str) -> InputError:
         return InputError(f"{self.place(path)}: {problem}")
@@ -91,7 +96,7 @@ class SourceText:
             expected = f"expected, for example, {examples[0]}"
         return self.error(path, f"is {quoted(value)}, {expected}")
 
-    def _line(self, path: FieldPath) -> int:
+    def line(self, path: FieldPath) -> int:
         """Where the field begins, or the last step of the path that is there."""
         node: Any = next((node for node, _ in yaml_nodes(self._raw)), None)
         line = 1 if node is None else node.start_mark.line + 1

@@ -24,7 +24,7 @@ from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.simulator.cluster_file import load_cluster_files
 from kubestow.simulator.defaults import LIMIT_S
-from kubestow.simulator.embedded import INSTANT_S, SETTLE_CHECK_S, Controller
+from kubestow.simulator.embedded import INSTANT_S, SETTLE_CHECK_S, Controller, is_any_busy
 from kubestow.simulator.ephemeral_volume_controller import EphemeralVolumeController
 from kubestow.simulator.gang_definitions import definitions_for
 from kubestow.simulator.kubelets import FakeKubelets
@@ -46,6 +46,7 @@ from kubestow.simulator.scenario.plan import follow_plan
 from kubestow.simulator.scenario.scenario import Scenario
 from kubestow.simulator.scenario.world import ScenarioWorld
 from kubestow.simulator.standing import NOTHING_STANDS
+from kubestow.simulator.usage.engine import UsageEngine
 from kubestow.simulator.volume_controller import VolumeController
 
 # Old versions of objects are for watches that start late; in a scenario none does.
@@ -57,6 +58,11 @@ class SettlingCluster(Protocol):
 
     async def settle(self, *, limit_s: float) -> bool: ...
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no pod is being tried, bound or due for another try."""
+        ...
+
 
 class RunStage(Protocol):
     """Make it inside a virtual-time loop.
@@ -65,12 +71,14 @@ class RunStage(Protocol):
     collector      follows the store
     controllers    what acts beside the scheduler
     begun_s        when all that happens at the start has happened
+    usage          computes what pods use, if the scenario says that
     """
 
     store: MemoryCluster
     collector: Collector
     controllers: Sequence[Controller]
     begun_s: float
+    usage: UsageEngine | None
 
     @property
     def made(self) -> Sequence[Document]:
@@ -126,7 +134,7 @@ class PlayedStage:
         with garbage.paused():
             load_cluster_files(self.store, _with_definitions(scenario, config))
         self.collector = Collector(self.store, clock, pool_label=scenario.pool_label)
-        self._world = ScenarioWorld(self.store, clock, self.collector.note)
+        self.world = ScenarioWorld(self.store, clock, self.collector.note)
         self.controllers: Sequence[Controller] = parts_of(
             self.store,
             clock,
@@ -135,13 +143,26 @@ class PlayedStage:
             has_controllers=scenario.has_controllers,
             on_refusal=self.collector.refused,
         )
+        self.usage: UsageEngine | None = None
+        if scenario.usage is not None:
+            owner_of = self.collector.owner_of
+            self.usage = UsageEngine(
+                self.store, clock, scenario.usage, seed=seed, owner_of=owner_of
+            )
+            self.usage.metrics.serve(config)
+            self.controllers = (*self.controllers, self.usage)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a controller will act on a timer, or an action is not over."""
+        return self.world.work_count > 0 or is_any_busy(self.controllers)
 
     async def prepare(self) -> None: ...
 
     def begun(self) -> None: ...
 
     async def plan(self) -> None:
-        await follow_plan(self._scenario, self._seed, self._world, self._clock)
+        await follow_plan(self._scenario, self._seed, self.world, self._clock)
 
     async def end(self, cluster: SettlingCluster, is_over: asyncio.Event) -> bool:
         with suppress(TimeoutError):
@@ -157,6 +178,7 @@ class PlacingStage:
     """What is in files, placed once."""
 
     begun_s = BEGUN_S
+    usage: UsageEngine | None = None
 
     def __init__(
         self,

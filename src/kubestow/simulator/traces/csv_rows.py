@@ -4,7 +4,7 @@ import csv
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from kubestow.api.quantity import parse_quantity
 from kubestow.apiserver.writes.names import subdomain_problem
@@ -14,6 +14,7 @@ from kubestow.simulator.scenario.source import near, parse_seconds
 
 _TIME_S_MAX: Final = 1e9
 _INTEGER_MAX: Final = 2**53
+_SHARE_MAX: Final = 1000.0
 
 
 class CsvRow(NamedTuple):
@@ -83,6 +84,30 @@ class CsvRow(NamedTuple):
                 column, f'is "{_cut(text)}", expected seconds, or a duration such as 10m'
             ) from error
 
+    def time(self, column: str) -> float:
+        """A time that has to be there."""
+        seconds = self.seconds(column)
+        if seconds is None:
+            raise self.error(column, "is empty, expected a time in seconds")
+        return seconds
+
+    def percent(self, column: str) -> float:
+        """A number of percent as a share; NaN if the cell is empty."""
+        text = self.text(column)
+        if not text:
+            return math.nan
+        try:
+            share = float(text) / 100
+        except ValueError:
+            share = -1.0
+        if not 0 <= share <= _SHARE_MAX:
+            raise self.error(column, f'is "{_cut(text)}", expected a number of percent')
+        return share
+
+    def renamed(self, column: str, change: Callable[[str], str]) -> Self:
+        """The row with another text in a column."""
+        return self._replace(cells={**self.cells, column: change(self.text(column))})
+
     def quantity(self, column: str, *, is_whole: bool) -> str:
         """An amount of a resource as a quantity; empty if the cell is."""
         text = self.text(column)
@@ -126,6 +151,25 @@ def csv_rows(
                         f"{len(header)} as in line 1"
                     )
                 yield CsvRow(path, number, dict(zip(header, cells, strict=True)))
+    except OSError as error:
+        raise InputError(f'cannot read "{path}": {error.strerror}') from error
+    except UnicodeDecodeError as error:
+        raise InputError(f'cannot read "{path}": not text in UTF-8: {error.reason}') from error
+
+
+def headless_rows(path: Path, columns: Sequence[str]) -> Iterator[CsvRow]:
+    """The lines of a file without a header, whose columns are these; the last may be missing."""
+    try:
+        with open_text(path) as file:
+            for number, cells in _lines(file, path):
+                if not cells:
+                    continue
+                if len(cells) > len(columns):
+                    raise InputError(
+                        f"{path}, line {number}: has {len(cells)} columns, expected "
+                        f"{len(columns)}: {', '.join(columns)}"
+                    )
+                yield CsvRow(path, number, dict(zip(columns, cells, strict=False)))
     except OSError as error:
         raise InputError(f'cannot read "{path}": {error.strerror}') from error
     except UnicodeDecodeError as error:

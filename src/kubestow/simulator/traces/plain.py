@@ -50,7 +50,7 @@ def plain_scenario(
     pods: Path, *, nodes: Path | None = None, documents: Sequence[Document] = ()
 ) -> Scenario:
     """The pods of a file, on the nodes of another one and of `documents`."""
-    cluster = [*documents, *(_nodes(nodes) if nodes is not None else ())]
+    cluster = [*documents, *(plain_nodes(nodes) if nodes is not None else ())]
     found: list[TracePod] = []
     lines: dict[tuple[str, str], int] = {}
     last_s = 0.0
@@ -89,7 +89,8 @@ def _arrivals(row: CsvRow) -> Iterator[Arrival]:
         yield Arrival(time_s, pod_document(own_name, namespace, spec), duration_s, owner)
 
 
-def _nodes(path: Path) -> list[Document]:
+def plain_nodes(path: Path) -> list[Document]:
+    """The nodes of a file."""
     documents: list[Document] = []
     lines: dict[str, int] = {}
     rows = csv_rows(
