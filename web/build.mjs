@@ -1,6 +1,9 @@
 // Builds the page: sources and packages go in, the files that the server sends come out.
 //
-//   node build.mjs [FOLDER]     FOLDER is src/kubestow/web/assets unless given
+//   node build.mjs [FOLDER [REPORT_FOLDER]]
+//
+// FOLDER, where the page goes, is src/kubestow/web/assets unless given, and REPORT_FOLDER, where the
+// picture of a plan for reports goes, src/kubestow/simulator/rebalance.
 //
 // The same sources and the same lock give the same bytes. Their hash is written beside the result, so
 // that a test without npm finds out whether the committed files belong to the committed sources.
@@ -14,6 +17,7 @@ import { build } from "esbuild";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const target = resolve(process.argv[2] ?? join(here, "../src/kubestow/web/assets"));
+const reportTarget = resolve(process.argv[3] ?? join(here, "../src/kubestow/simulator/rebalance"));
 
 function filesBelow(folder) {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
@@ -52,19 +56,22 @@ function licenceOf(name) {
   return `${name} ${version} (${license})\n${"-".repeat(72)}\n${text}\n`;
 }
 
-const result = await build({
+const options = {
   absWorkingDir: here,
-  entryPoints: { app: "src/main.tsx", page: "src/style/page.css" },
-  outdir: target,
   bundle: true,
   minify: true,
-  format: "esm",
   target: ["es2022"],
   jsx: "automatic",
   jsxImportSource: "preact",
   legalComments: "none",
   metafile: true,
   logLevel: "warning",
+};
+const result = await build({
+  ...options,
+  entryPoints: { app: "src/main.tsx", page: "src/style/page.css" },
+  outdir: target,
+  format: "esm",
 });
 
 mkdirSync(target, { recursive: true });
@@ -77,3 +84,15 @@ writeFileSync(
   `The page is part of kubestow (Apache-2.0) and contains these packages:\n\n${licences.join("\n")}`,
 );
 writeFileSync(join(target, "sources.json"), `${JSON.stringify({ sha256: hashOfSources() })}\n`);
+
+// A report is one file: its script has the licences of what it contains.
+const reportOptions = {
+  ...options,
+  entryPoints: { plan: "src/report.tsx" },
+  outdir: reportTarget,
+  format: "iife",
+};
+const planned = await build({ ...reportOptions, write: false });
+const notes = bundledPackages(planned.metafile).map(licenceOf);
+await build({ ...reportOptions, banner: { js: `/*\n${notes.join("\n")}*/` } });
+await build({ ...options, entryPoints: { plan: "src/style/report.css" }, outdir: reportTarget });

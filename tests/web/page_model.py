@@ -13,6 +13,7 @@ NODE_COLUMNS = (
     "taints",
     "allocatable",
     "requested",
+    "created",
 )
 POD_COLUMNS = (
     "key",

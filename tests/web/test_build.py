@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "web"
 ASSETS = ROOT / "src" / "kubestow" / "web" / "assets"
+REPORT = ROOT / "src" / "kubestow" / "simulator" / "rebalance"
 LOCK = json.loads((SOURCES / "package-lock.json").read_text(encoding="utf-8"))
 PACKAGES = {name: entry for name, entry in LOCK["packages"].items() if name}
 
@@ -73,9 +74,12 @@ def test_building_again_gives_the_same_bytes(tmp_path: Path) -> None:
     node = shutil.which("node")
     if node is None or not (SOURCES / "node_modules" / "esbuild").is_dir():
         pytest.skip("the packages that build the page are not installed: run `make page`")
-    built = subprocess.run(
-        [node, "build.mjs", str(tmp_path)], cwd=SOURCES, capture_output=True, text=True
-    )
+    page, report = tmp_path / "page", tmp_path / "report"
+    command = [node, "build.mjs", str(page), str(report)]
+    built = subprocess.run(command, cwd=SOURCES, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
     committed = {path.name: path.read_bytes() for path in ASSETS.iterdir()}
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == committed
+    assert {path.name: path.read_bytes() for path in page.iterdir()} == committed
+    assert sorted(path.name for path in report.iterdir()) == ["plan.css", "plan.js"]
+    for path in report.iterdir():
+        assert path.read_bytes() == (REPORT / path.name).read_bytes()

@@ -3,6 +3,7 @@
 import { useEffect } from "preact/hooks";
 
 import { ClockControls, DemoBar } from "./forms/demo_bar";
+import { QuestionDialog } from "./forms/question";
 import { cluster, connection, isPast, problem, version } from "./model/live";
 import type { Shown } from "./model/live";
 import { notice } from "./model/server";
@@ -34,6 +35,7 @@ export function App() {
       <NodesPanel cluster={current} version={now} />
       <Side cluster={current} version={now} />
       <TimePanel cluster={current} version={now} />
+      <QuestionDialog />
       <Notice />
     </div>
   );
@@ -49,7 +51,7 @@ function Bar({ cluster: current, version: now }: Shown) {
         kubestow
       </h1>
       <span class="badge">{MODE[state.mode]}</span>
-      <ConnectionBadge />
+      <ConnectionBadge mode={state.mode} />
       <span class="facts">
         <span>
           <b>{count(current.nodes.count)}</b> {current.nodes.count === 1 ? "node" : "nodes"}
@@ -80,9 +82,11 @@ function speedText(speed: number): string {
   return speed === 0 ? " as fast as possible" : ` at ${speed}×`;
 }
 
-function ConnectionBadge() {
-  const text = { connecting: "connecting", live: "live", lost: "connection lost, trying again" }[connection.value];
-  const kind = { connecting: "", live: "good", lost: "bad" }[connection.value];
+// What is shown is live only as long as the present is shown, and never of a recording.
+function ConnectionBadge({ mode }: { mode: keyof typeof MODE }) {
+  const connected = isPast.value ? "looking back" : mode === "recording" ? "connected" : "live";
+  const text = { connecting: "connecting", live: connected, lost: "connection lost, trying again" }[connection.value];
+  const kind = { connecting: "", live: connected === "live" ? "good" : "", lost: "bad" }[connection.value];
   return (
     <span role="status" class={`badge ${kind}`} title={problem.value}>
       {text}

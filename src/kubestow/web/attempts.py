@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from kubestow.clock import Clock
 from kubestow.engine.decision import Decision
-from kubestow.explain.history import KeptAttempt, value_count
+from kubestow.explain.history import KeptAttempt, TimeShare, value_count
 from kubestow.queue import QueuedPod
 from kubestow.web.protocol import AttemptRow
 
@@ -23,12 +23,10 @@ COPIES_MAX: Final = 5_000
 class AttemptLog:
     def __init__(self, clock: Clock, *, share: float) -> None:
         """`clock` measures real time."""
-        self._clock = clock
-        self._pause_factor = (1 - share) / share
+        self._time = TimeShare(clock, share)
         self._rows: deque[AttemptRow] = deque(maxlen=ROWS_MAX)
         self._copies: OrderedDict[int, KeptAttempt] = OrderedDict()
         self._value_count = 0
-        self._next_s = 0.0
         self.count = 0
         # Rows that are no longer kept, and attempts that were not copied.
         self.dropped = 0
@@ -44,8 +42,7 @@ class AttemptLog:
 
     def copy(self, attempt_id: int, decision: Decision, queued_pod: QueuedPod, at_ns: int) -> None:
         """Keep a copy of the decision, if there is time for it."""
-        started_s = self._clock.monotonic_s()
-        if started_s < self._next_s:
+        if not self._time.has_time():
             self.skipped += 1
             return
         if decision.pod is not queued_pod.pod_info:
@@ -59,8 +56,7 @@ class AttemptLog:
             self._value_count > VALUES_MAX and len(self._copies) > 1
         ):
             self._value_count -= self._copies.popitem(last=False)[1].value_count
-        ended_s = self._clock.monotonic_s()
-        self._next_s = ended_s + self._pause_factor * (ended_s - started_s)
+        self._time.spent()
 
     def newest_first(self) -> Iterator[AttemptRow]:
         return reversed(self._rows)

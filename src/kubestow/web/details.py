@@ -9,14 +9,17 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kubestow.api.meta import Condition, object_ref
+from kubestow.api.meta import ApiObject, Condition, object_ref
 from kubestow.api.pod import Pod
 from kubestow.engine.frozen_decision import PodRef
 from kubestow.explain.attempt import explain_attempt
 from kubestow.explain.explanation import Explanation
 from kubestow.explain.history import AttemptHistory, KeptAttempt
-from kubestow.explain.running import explain_running
-from kubestow.explain.running_pod import RunningPod, find_running
+from kubestow.explain.running import explain_running, with_running_evidence
+from kubestow.explain.running_pod import RunningEvidence, RunningPod, evidence_now, find_running
+from kubestow.web.asks import Ask, asks_of
+from kubestow.web.devices import NodeDevices, devices_of
+from kubestow.web.events import PageEvent
 from kubestow.web.follower import PageFollower
 from kubestow.web.protocol import NO_PLACE, PLACES, AttemptRow, NodeRow, PodRow, Result
 
@@ -36,7 +39,7 @@ class _Sent(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class AttemptDetail(_Sent, frozen=True, kw_only=True):
-    """An `AttemptRow` with the text of its reason."""
+    """An `AttemptRow` with the texts of its reason and its owner."""
 
     id: int
     time: int
@@ -47,6 +50,7 @@ class AttemptDetail(_Sent, frozen=True, kw_only=True):
     duration_ms: float
     nominated: str
     victims: int
+    owner: str
 
 
 class PodDetailRow(_Sent, frozen=True, kw_only=True):
@@ -75,6 +79,7 @@ class NodeDetailRow(_Sent, frozen=True, kw_only=True):
     taints: tuple[str, ...]
     allocatable: dict[str, int]
     requested: dict[str, int]
+    created: int
 
 
 class PodDetail(_Sent, frozen=True, kw_only=True):
@@ -84,6 +89,8 @@ class PodDetail(_Sent, frozen=True, kw_only=True):
     scheduler_name: str
     nominated_node: str
     conditions: tuple[Condition, ...]
+    asks: tuple[Ask, ...]
+    events: tuple[PageEvent, ...]
     explanation: Explanation | None
     note: str
     attempts: tuple[AttemptDetail, ...]
@@ -93,6 +100,7 @@ class NodeDetail(_Sent, frozen=True, kw_only=True):
     row: NodeDetailRow
     labels: dict[str, str]
     conditions: tuple[Condition, ...]
+    devices: NodeDevices
     pods: tuple[PodRow, ...]
 
 
@@ -111,6 +119,8 @@ class FoundPod(NamedTuple):
 
     pod: Pod
     row: PodDetailRow
+    asks: tuple[Ask, ...]
+    events: tuple[PageEvent, ...]
     running: RunningPod | None
     attempts: tuple[AttemptDetail, ...]
 
@@ -124,14 +134,19 @@ def find_pod(
     if pod is None:
         return None
     running = find_running(scheduler, history, namespace, name)
-    copied = follower.attempts.last_copy(pod.metadata.uid)
-    if running is not None and copied is not None:
-        running = running._replace(kept=copied)
+    if running is not None:
+        # The page's own copy is newer than that of the history, which has more pods.
+        kept = follower.attempts.last_copy(pod.metadata.uid) or running.kept
+        if kept is not None:
+            running = running._replace(kept=kept, evidence=_evidence(follower, pod, kept))
     key = object_ref(pod.metadata)
+    groups = scheduler.cache.groups
     own = (row for row in follower.attempts.newest_first() if row.pod == key)
     return FoundPod(
         pod=pod,
         row=_pod_detail_row(follower, follower.rows.pod_row(pod)),
+        asks=asks_of(pod, None if groups is None else groups.key_of(pod)),
+        events=follower.events.of(key),
         running=running,
         attempts=tuple(_with_text(follower, islice(own, POD_ATTEMPTS_MAX))),
     )
@@ -152,6 +167,8 @@ def pod_detail(found: FoundPod) -> PodDetail:
         scheduler_name=pod.spec.scheduler_name,
         nominated_node=pod.status.nominated_node_name,
         conditions=pod.status.conditions,
+        asks=found.asks,
+        events=found.events,
         explanation=explanation,
         note=note,
         attempts=found.attempts,
@@ -169,27 +186,57 @@ def find_node(follower: PageFollower, name: str) -> NodeDetail | None:
         row=_node_detail_row(follower, row),
         labels=node.metadata.labels,
         conditions=node.status.conditions,
+        devices=devices_of(follower.scheduler.objects, node),
         pods=tuple(sorted(on_it, key=lambda each: each.key)),
     )
 
 
-def find_attempts(follower: PageFollower, before: int | None, limit: int) -> AttemptList:
-    """Attempts with a lower number, newest first."""
+class AttemptFilter(NamedTuple):
+    """Which attempts are wanted; what is empty does not matter.
+
+    before   those with a lower number
+    result   `failed` is any that found no node
+    text     a part of the pod's key or of its owner
+    """
+
+    before: int | None = None
+    result: str = ""
+    namespace: str = ""
+    owner: str = ""
+    text: str = ""
+
+
+def find_attempts(follower: PageFollower, wanted: AttemptFilter, limit: int) -> AttemptList:
+    """The attempts that are wanted, newest first."""
     follower.cut()
     rows = follower.attempts.newest_first()
-    wanted = (row for row in rows if before is None or row.id < before)
+    before, result, namespace, owner, text = wanted
+    owners, prefix, text = follower.words.owners.words, f"{namespace}/", text.lower()
+    found = (
+        row
+        for row in rows
+        if (before is None or row.id < before)
+        and (not result or row.result == result or (result == "failed" and not row.node))
+        and (not namespace or row.pod.startswith(prefix))
+        and (not owner or owners[row.owner] == owner)
+        and (not text or text in row.pod.lower() or text in owners[row.owner].lower())
+    )
     return AttemptList(
-        attempts=tuple(_with_text(follower, islice(wanted, limit))),
+        attempts=tuple(_with_text(follower, islice(found, limit))),
         dropped=follower.attempts.dropped,
     )
 
 
 class FoundAttempt(NamedTuple):
-    """An attempt as found on the scheduler's loop; `priorities` of its victims, by key."""
+    """An attempt as found on the scheduler's loop; `priorities` of its victims, by key.
+
+    evidence   what is missing for the pod as of now, if it still waits
+    """
 
     attempt: AttemptDetail
     kept: KeptAttempt | None
     priorities: dict[str, int]
+    evidence: RunningEvidence
 
 
 def find_attempt(follower: PageFollower, attempt_id: int) -> FoundAttempt | None:
@@ -201,7 +248,12 @@ def find_attempt(follower: PageFollower, attempt_id: int) -> FoundAttempt | None
     victims = found.kept.decision.victims if found.kept is not None else ()
     rows = [follower.table.pods.get(victim.key) for victim in victims]
     priorities = {row.key: row.priority for row in rows if row is not None}
-    return FoundAttempt(attempt, found.kept, priorities)
+    evidence = RunningEvidence({})
+    pod = follower.scheduler.objects.pods.get(*split_key(found.row.pod))
+    kept = found.kept
+    if kept is not None and pod is not None and pod.metadata.uid == kept.decision.pod.uid:
+        evidence = _evidence(follower, pod, kept)
+    return FoundAttempt(attempt, kept, priorities, evidence)
 
 
 def attempt_detail(found: FoundAttempt) -> OneAttempt:
@@ -210,12 +262,33 @@ def attempt_detail(found: FoundAttempt) -> OneAttempt:
 
     explanation = None
     if found.kept is not None:
-        explanation = explain_attempt(found.kept.decision, priority_of=priority_of)
+        explanation = with_running_evidence(
+            explain_attempt(found.kept.decision, priority_of=priority_of), found.evidence
+        )
     return OneAttempt(attempt=found.attempt, explanation=explanation)
 
 
+def _evidence(follower: PageFollower, pod: Pod, kept: KeptAttempt) -> RunningEvidence:
+    profile = follower.scheduler.profiles.get(pod.spec.scheduler_name)
+    if profile is None:
+        return RunningEvidence({})
+    return evidence_now(follower.scheduler, profile, pod, kept, follower.parts.gates)
+
+
+def find_object(follower: PageFollower, kind: str, *key: str) -> ApiObject | None:
+    """A pod by namespace and name, or a node by name."""
+    objects = follower.scheduler.objects
+    return objects.nodes.get(*key) if kind == "nodes" else objects.pods.get(*key)
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """Namespace and name."""
+    namespace, _, name = key.partition("/")
+    return namespace, name
+
+
 def _with_text(follower: PageFollower, rows: Iterable[AttemptRow]) -> Iterable[AttemptDetail]:
-    reasons = follower.words.reasons.words
+    reasons, owners = follower.words.reasons.words, follower.words.owners.words
     for row in rows:
         yield AttemptDetail(
             id=row.id,
@@ -227,6 +300,7 @@ def _with_text(follower: PageFollower, rows: Iterable[AttemptRow]) -> Iterable[A
             duration_ms=row.duration_ms,
             nominated=row.nominated,
             victims=row.victims,
+            owner=owners[row.owner],
         )
 
 
@@ -260,6 +334,7 @@ def _node_detail_row(follower: PageFollower, row: NodeRow) -> NodeDetailRow:
         taints=row.taints,
         allocatable=_by_resource(follower, row.allocatable),
         requested=_by_resource(follower, row.requested),
+        created=row.created,
     )
 
 

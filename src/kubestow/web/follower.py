@@ -18,12 +18,16 @@ from kubestow.api.meta import ApiObject, object_ref
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.clock import NANOSECONDS, Clock
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.engine.decision import Decision
 from kubestow.engine.observer import DecisionListener
+from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.status import Code
 from kubestow.queue import QueuedPod, SchedulingQueue
 from kubestow.web.attempts import AttemptLog
+from kubestow.web.events import PageEvents
+from kubestow.web.evictions import EvictionLog
 from kubestow.web.past import ROWS_MAX, Past, ReplacedRows
 from kubestow.web.protocol import (
     AttemptRow,
@@ -36,10 +40,12 @@ from kubestow.web.protocol import (
     PodChanges,
     PodRow,
     Result,
+    SeriesPoint,
 )
 from kubestow.web.rows import RowMaker, find_groupings
 from kubestow.web.series import PageSeries, PluginTimes
 from kubestow.web.table import PageTable
+from kubestow.web.trends import TrendAnswer, TrendPoint, Trends, UseSums, trend_of
 from kubestow.web.words import WordLists
 
 # Rows that are made between two turns of the loop when a page is opened.
@@ -60,6 +66,8 @@ CUT_S: Final = 1.0
 
 _MILLISECOND_NS: Final = NANOSECONDS // 1000
 
+EventListener = Callable[[Pod, str, str, str], None]
+
 
 class FollowedParts(NamedTuple):
     """The scheduler, and what the page cannot find there.
@@ -72,6 +80,7 @@ class FollowedParts(NamedTuple):
     time        how time passes
     past_rows   how many replaced rows are kept
     is_stepwise whether a cut is made after each attempt
+    gates       those of the scheduler
     """
 
     scheduler: Scheduler
@@ -83,6 +92,7 @@ class FollowedParts(NamedTuple):
     time: Callable[[], ClockState] | None = None
     past_rows: int = ROWS_MAX
     is_stepwise: bool = False
+    gates: FeatureGates = DEFAULT_GATES
 
 
 class PageFollower:
@@ -113,6 +123,7 @@ class PageFollower:
             objects.nodes.subscribe(self._node_changed),
         ]
         self._queue.on_moved = self._mark_pod
+        self._follow_events(self._event_recorded)
         self.parts.listeners.append(self._decided)
         await self._make_all()
 
@@ -123,6 +134,7 @@ class PageFollower:
             unsubscribe()
         self._unsubscribe = []
         self._queue.on_moved = None
+        self._follow_events(None)
         self.parts.listeners.remove(self._decided)
         if self._timer is not None:
             self._timer.cancel()
@@ -136,9 +148,14 @@ class PageFollower:
         self.rows = RowMaker(self.scheduler, self.words, excluded)
         self.table = PageTable()
         self.past = Past(self.now_ms(), self.parts.past_rows)
-        self.series = PageSeries()
+        self.series = PageSeries(self._second_ended)
+        self.trends = Trends()
+        self.use = UseSums(groupings)
+        self._evicted_count = 0
         self.plugin_times = PluginTimes()
         self.attempts = AttemptLog(self.parts.real, share=self.parts.share)
+        self.events = PageEvents()
+        self.evictions = EvictionLog()
         self._marked_nodes: set[str] = set()
         self._marked_pods: set[str] = set()
         self._raw_attempts: list[_RawAttempt] = []
@@ -171,6 +188,7 @@ class PageFollower:
     # --- marks ---
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        self.evictions.pod_changed(old, new, self.now_ms())
         self._mark_pod(_key(old, new))
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
@@ -180,6 +198,15 @@ class PageFollower:
     def _mark_pod(self, key: str) -> None:
         self._marked_pods.add(key)
         self._marked()
+
+    def _follow_events(self, listener: EventListener | None) -> None:
+        for sink in self.scheduler.events.values():
+            if isinstance(sink, ProfileEvents):
+                sink.on_recorded = listener
+
+    def _event_recorded(self, pod: Pod, type: str, reason: str, note: str) -> None:
+        key = object_ref(pod.metadata)
+        self.events.add(key, type=type, reason=reason, note=note, time_ms=self.now_ms())
 
     def _marked(self) -> None:
         self._changed.set()
@@ -232,6 +259,7 @@ class PageFollower:
                 duration_s=sum(each.duration_s for each in timings if not each.plugin),
                 nominated="" if nomination is None else nomination.node_name,
                 victims=len(decision.post_filter.victims) if decision.post_filter else 0,
+                owner=self.rows.owner(queued_pod.pod),
             )
         )
         self.attempts.copy(attempt_id, decision, queued_pod, at_ns)
@@ -282,7 +310,8 @@ class PageFollower:
             self._changed.set()
         if pods_before or nodes_before:
             self.past.add(ReplacedRows(time_ms, self.attempts.count, nodes_before, pods_before))
-        self.series.depth(time_ms, self.table.places())
+        has_changes = bool(pods_before or nodes_before)
+        self.series.depth(time_ms, self.table.places(), has_changes=has_changes)
 
     async def collect(self) -> Batch | int:
         """All that has changed since the last batch, or the number of a batch that is not sent:
@@ -332,10 +361,12 @@ class PageFollower:
                 duration_ms=duration_ms,
                 nominated=each.nominated,
                 victims=each.victims,
+                owner=each.owner,
             )
             self.attempts.add(row)
             self._new_attempts.append(row)
             self.series.attempt(time_ms, each.result, duration_ms)
+            self._evicted_count += each.victims
         del self._new_attempts[:-BATCH_ATTEMPTS_MAX]
 
     def _cut_pods(self, limit: int) -> dict[str, PodRow | None]:
@@ -365,7 +396,26 @@ class PageFollower:
             if old != row:
                 before[node_id] = old
                 self.table.set_node(node_id, row)
+                self.use.replace(old, row)
         return before
+
+    # --- over time ---
+
+    def trends_between(self, begin_ms: int, end_ms: int) -> TrendAnswer:
+        """What happened in that time, the current second as far as it is."""
+        self.cut()
+        current = self.series.current()
+        if current is not None:
+            self.trends.add(self._trend(current))
+        return self.trends.between(begin_ms, end_ms, self.use.groups())
+
+    def _second_ended(self, second: SeriesPoint) -> None:
+        self.trends.add(self._trend(second))
+        self._evicted_count = 0
+
+    def _trend(self, second: SeriesPoint) -> TrendPoint:
+        causes = self.table.queue().rejectors
+        return trend_of(second, self._evicted_count, causes, self.use.shares())
 
     # --- limits ---
 
@@ -392,6 +442,7 @@ class _RawAttempt(NamedTuple):
     duration_s: float
     nominated: str
     victims: int
+    owner: int
 
 
 def _take(marked: set[str], limit: int) -> list[str]:

@@ -146,6 +146,7 @@ def _node_columns(rows: Sequence[NodeRow]) -> NodeColumns:
         taints=[row.taints for row in rows],
         allocatable=[row.allocatable for row in rows],
         requested=[row.requested for row in rows],
+        created=[row.created for row in rows],
     )
 
 

@@ -34,6 +34,7 @@ class NodeRow(msgspec.Struct, frozen=True, array_like=True):
     taints        as `key=value:effect`, or `key:effect` without a value
     allocatable   by resource, in the order of `Words.resources`; where it is shorter, 0
     requested     likewise; of `pods`, how many there are
+    created       milliseconds since 1970; 0 if it is not known
     """
 
     id: int
@@ -44,6 +45,7 @@ class NodeRow(msgspec.Struct, frozen=True, array_like=True):
     taints: tuple[str, ...]
     allocatable: tuple[int, ...]
     requested: tuple[int, ...]
+    created: int
 
 
 class PodRow(msgspec.Struct, frozen=True, array_like=True):
@@ -79,6 +81,7 @@ class AttemptRow(msgspec.Struct, frozen=True, array_like=True):
     node        the node that was chosen, or ""
     reason      the index in `Words.reasons`
     nominated   the node from which pods are evicted for it, or ""
+    owner       the index of the pod's controller in `Words.owners`
     """
 
     id: int
@@ -90,6 +93,7 @@ class AttemptRow(msgspec.Struct, frozen=True, array_like=True):
     duration_ms: float
     nominated: str
     victims: int
+    owner: int
 
 
 class SeriesPoint(msgspec.Struct, frozen=True, array_like=True):
@@ -208,6 +212,7 @@ class NodeColumns(_Sent, frozen=True, kw_only=True):
     taints: list[tuple[str, ...]]
     allocatable: list[tuple[int, ...]]
     requested: list[tuple[int, ...]]
+    created: list[int]
 
 
 class PodColumns(_Sent, frozen=True, kw_only=True):

@@ -15,22 +15,25 @@ from aiohttp import web
 from kubestow.api.decode import UNREADABLE
 from kubestow.api.meta import JsonObject
 from kubestow.errors import ApiError, InputError
-from kubestow.explain.explanation import Suggestion
 from kubestow.explain.history import AttemptHistory
 from kubestow.http_port import read_body
 from kubestow.web.assets import Assets
 from kubestow.web.details import (
     ATTEMPTS_MAX,
+    AttemptFilter,
     attempt_detail,
     find_attempt,
     find_attempts,
     find_node,
+    find_object,
     find_pod,
     pod_detail,
 )
 from kubestow.web.feed import Feed
 from kubestow.web.follower import PageFollower
+from kubestow.web.groups import find_group, find_groups
 from kubestow.web.hub import TooManyReadersError
+from kubestow.web.node_search import TEXT_LENGTH_MAX, matching_nodes
 from kubestow.web.picture import NOW, PageFacts, PastMoment, Picture, state_of
 from kubestow.web.responses import (
     NOT_KEPT,
@@ -40,6 +43,7 @@ from kubestow.web.responses import (
     gzipped,
     json_answer,
 )
+from kubestow.web.suggest import Suggested
 
 PREFIX: Final = "/page/"
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -63,8 +67,8 @@ class Actions(Protocol):
         ...
 
 
-# What would make a pod fit, by namespace and name, and a note; called on the scheduler's loop.
-Suggest = Callable[[str, str], tuple[tuple[Suggestion, ...], str]]
+# What would make a pod fit, by namespace and name; called on the scheduler's loop.
+Suggest = Callable[[str, str], Suggested]
 
 
 class PageRoutes:
@@ -104,8 +108,22 @@ class PageRoutes:
                 return await self._pod(request, namespace, name)
             case ["pods", namespace, name, "suggestions"]:
                 return await self._suggestions(namespace, name)
+            case ["nodes"]:
+                return await self._search(request)
             case ["nodes", name]:
                 return await self._node(request, name)
+            case [("pods" | "nodes") as kind, *key, "yaml"]:
+                return await self._manifest(request, kind, key)
+            case ["evictions"]:
+                found = await self._ask(lambda: self._follower.evictions.newest_first())
+                return json_answer({"evictions": found}, accepts_gzip=accepts_gzip(request))
+            case ["groups"]:
+                groups = await self._ask(lambda: find_groups(self._follower))
+                return json_answer(groups, accepts_gzip=accepts_gzip(request))
+            case ["groups", namespace, name]:
+                return await self._group(request, namespace, name)
+            case ["trends"]:
+                return await self._trends(request)
             case ["attempts"]:
                 return await self._attempts(request)
             case ["attempts", number]:
@@ -168,8 +186,8 @@ class PageRoutes:
         return json_answer(pod_detail(found), accepts_gzip=accepts_gzip(request))
 
     async def _suggestions(self, namespace: str, name: str) -> web.StreamResponse:
-        found, note = await self._ask(lambda: self._suggest(namespace, name))
-        return json_answer({"suggestions": found, "note": note})
+        found = await self._ask(lambda: self._suggest(namespace, name))
+        return json_answer(found)
 
     async def _node(self, request: web.BaseRequest, name: str) -> web.StreamResponse:
         found = await self._ask(lambda: find_node(self._follower, name))
@@ -177,14 +195,59 @@ class PageRoutes:
             return error_answer(404, f'there is no node "{name}"')
         return json_answer(found, accepts_gzip=accepts_gzip(request))
 
+    async def _group(
+        self, request: web.BaseRequest, namespace: str, name: str
+    ) -> web.StreamResponse:
+        found = await self._ask(lambda: find_group(self._follower, namespace, name))
+        if found is None:
+            return error_answer(404, f'no pod is of a group "{namespace}/{name}"')
+        return json_answer(found, accepts_gzip=accepts_gzip(request))
+
+    async def _trends(self, request: web.BaseRequest) -> web.StreamResponse:
+        begin, end = (_number(request.query.get(name, "0")) for name in ("begin", "end"))
+        if begin is None or end is None:
+            return error_answer(400, "begin and end are times in milliseconds", where="begin")
+        found = await self._ask(
+            lambda: self._follower.trends_between(begin, end or self._follower.now_ms())
+        )
+        return json_answer(found, accepts_gzip=accepts_gzip(request))
+
+    async def _search(self, request: web.BaseRequest) -> web.StreamResponse:
+        text = request.query.get("find", "")
+        if len(text) > TEXT_LENGTH_MAX:
+            return error_answer(
+                400, f"a text has at most {TEXT_LENGTH_MAX} characters", where="find"
+            )
+        nodes = await self._ask(lambda: self._follower.scheduler.objects.nodes.list())
+        # Objects never change, so another thread can read them.
+        found = await asyncio.to_thread(matching_nodes, nodes, text)
+        return json_answer({"names": found}, accepts_gzip=accepts_gzip(request))
+
+    async def _manifest(
+        self, request: web.BaseRequest, kind: str, key: list[str]
+    ) -> web.StreamResponse:
+        found = None
+        if len(key) == (1 if kind == "nodes" else 2):
+            found = await self._ask(lambda: find_object(self._follower, kind, *key))
+        if found is None:
+            return error_answer(404, f'there is no {kind[:-1]} "{"/".join(key)}"')
+        from kubestow.web.manifests import manifest_text  # YAML is written when it is asked for.
+
+        text = await asyncio.to_thread(manifest_text, found)
+        return json_answer({"text": text}, accepts_gzip=accepts_gzip(request))
+
     async def _attempts(self, request: web.BaseRequest) -> web.StreamResponse:
         before, limit = request.query.get("before"), _number(request.query.get("limit", "200"))
         before_id = None if before is None else _number(before)
+        texts = [request.query.get(name, "") for name in ("result", "namespace", "owner", "text")]
+        if any(len(text) > TEXT_LENGTH_MAX for text in texts):
+            return error_answer(400, f"a text has at most {TEXT_LENGTH_MAX} characters")
         if before is not None and before_id is None:
             return error_answer(400, "before is the id of an attempt", where="before")
         if not limit or limit > ATTEMPTS_MAX:
             return error_answer(400, f"limit is a number from 1 to {ATTEMPTS_MAX}", where="limit")
-        found = await self._ask(lambda: find_attempts(self._follower, before_id, limit))
+        wanted = AttemptFilter(before_id, *texts)
+        found = await self._ask(lambda: find_attempts(self._follower, wanted, limit))
         return json_answer(found, accepts_gzip=accepts_gzip(request))
 
     async def _attempt(self, request: web.BaseRequest, text: str) -> web.StreamResponse:

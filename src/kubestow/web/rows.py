@@ -5,6 +5,7 @@ what the scheduler itself decides with.
 """
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Final
 
 from kubestow.api.meta import ApiObject
@@ -72,6 +73,7 @@ class RowMaker:
             taints=tuple(map(taint_text, node.spec.taints)),
             allocatable=allocatable,
             requested=requested,
+            created=_milliseconds(metadata.creation_timestamp),
         )
 
     def pod_row(self, pod: Pod) -> PodRow:
@@ -85,18 +87,17 @@ class RowMaker:
                 reason = words.reason(condition.message)
             if queued_pod is not None:
                 rejectors = words.rejectors.index(_rejectors(queued_pod))
-        created = metadata.creation_timestamp
         return PodRow(
             key=info.key,
             node=self.node_id(node_name) if node_name else NO_NODE,
             place=NO_PLACE if place is None else _PLACE_INDEX[place],
             priority=pod.spec.priority or 0,
-            owner=words.owners.index(self._owner(pod)),
+            owner=self.owner(pod),
             requests=words.requests.index(words.amounts(request, pods=1)),
             reason=reason,
             rejectors=rejectors,
             terminating=is_terminating(pod),
-            created=0 if created is None else int(created.timestamp() * 1000),
+            created=_milliseconds(metadata.creation_timestamp),
         )
 
     def _whereabouts(self, pod: Pod) -> tuple[str, Place | None, PodInfo, QueuedPod | None]:
@@ -119,6 +120,10 @@ class RowMaker:
             return self._scheduler.cache.pod(pod)
         except CacheError:
             return None
+
+    def owner(self, pod: Pod) -> int:
+        """The index of what made the pod in the list of owners."""
+        return self._words.owners.index(self._owner(pod))
 
     def _owner(self, pod: Pod) -> str:
         """Kind and name of what made the pod; of a ReplicaSet, of what made that."""
@@ -152,6 +157,10 @@ def find_groupings(nodes: Iterable[Node]) -> tuple[tuple[str, ...], frozenset[st
     excluded = many | {HOSTNAME_LABEL}
     found = sorted(counts.keys() - excluded, key=lambda key: (-counts[key], key))
     return tuple(found[:GROUPINGS_MAX]), many
+
+
+def _milliseconds(time: datetime | None) -> int:
+    return 0 if time is None else int(time.timestamp() * 1000)
 
 
 def _rejectors(queued_pod: QueuedPod) -> str:

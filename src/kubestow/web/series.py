@@ -6,7 +6,7 @@ demo that runs ten times as fast has ten points in a second.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from kubestow.framework.metrics import Timing
@@ -19,7 +19,9 @@ _SECOND_MS: Final = 1000
 
 
 class PageSeries:
-    def __init__(self) -> None:
+    def __init__(self, on_end: Callable[[SeriesPoint], None] = lambda _: None) -> None:
+        """`on_end` is called with each second that has ended."""
+        self._on_end = on_end
         self._ended: deque[SeriesPoint] = deque(maxlen=POINTS_MAX)
         self._unsent: deque[SeriesPoint] = deque(maxlen=POINTS_MAX)
         self._begin_ms = 0
@@ -37,12 +39,16 @@ class PageSeries:
             self._durations_ms.append(duration_ms)
         self._has_begun = self._is_unsent = True
 
-    def depth(self, time_ms: int, places: tuple[int, ...]) -> None:
-        """How many pods are at each place now."""
+    def depth(self, time_ms: int, places: tuple[int, ...], *, has_changes: bool = False) -> None:
+        """How many pods are at each place now; `has_changes`: rows of nodes or pods differ."""
         self._reach(time_ms)
-        if places != self._places:
+        if has_changes or places != self._places:
             self._places = places
             self._has_begun = self._is_unsent = True
+
+    def current(self) -> SeriesPoint | None:
+        """The current second as far as it is; None if nothing has happened in it."""
+        return self._point() if self._has_begun else None
 
     def points(self) -> tuple[SeriesPoint, ...]:
         """All points, the current second as far as it is."""
@@ -64,6 +70,7 @@ class PageSeries:
         if self._has_begun:
             point = self._point()
             self._ended.append(point)
+            self._on_end(point)
             if self._is_unsent:
                 self._unsent.append(point)
         self._begin_ms = begin_ms

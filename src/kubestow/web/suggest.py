@@ -7,6 +7,8 @@ scheduler must not wait for it.
 
 from typing import Final
 
+import msgspec
+
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.clock import Clock
@@ -18,16 +20,29 @@ from kubestow.engine.scheduler import Scheduler
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Suggestion
 from kubestow.explain.suggestions import find_suggestions
+from kubestow.explain.suggestions.search import TRIED
 
 # Pods and nodes of a cluster that is copied.
 COPIED_MAX: Final = 5_000
 
-Suggested = tuple[tuple[Suggestion, ...], str]
+
+class Suggested(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What would make a pod fit.
+
+    note    why nothing was searched for; empty if something was
+    tried   what was tried, where nothing was found
+    """
+
+    suggestions: tuple[Suggestion, ...] = ()
+    note: str = ""
+    tried: tuple[str, ...] = ()
 
 
 def no_suggestions(namespace: str, name: str) -> Suggested:
     """For a scheduler that must not wait."""
-    return (), f"kubestow explain -n {namespace} {name} searches for changes that make it fit"
+    return Suggested(
+        note=f"kubestow explain -n {namespace} {name} searches for changes that make it fit"
+    )
 
 
 class Suggester:
@@ -51,12 +66,13 @@ class Suggester:
         objects = self._scheduler.objects
         pod = objects.pods.get(namespace, name)
         if pod is None:
-            return (), "there is no such pod"
+            return Suggested(note="there is no such pod")
         if pod.spec.node_name or pod.spec.scheduler_name not in self._scheduler.profiles:
-            return (), "only waiting pods of this scheduler are searched for"
+            return Suggested(note="only waiting pods of this scheduler are searched for")
         if len(objects.pods) + len(objects.nodes) > COPIED_MAX:
             return no_suggestions(namespace, name)
-        return find_suggestions(self._copy(), pod), ""
+        found = find_suggestions(self._copy(), pod)
+        return Suggested(suggestions=found, tried=() if found else TRIED)
 
     def _copy(self) -> StillCluster:
         cluster = StillCluster(

@@ -9,7 +9,11 @@ this thread, and other tests start their own.
 """
 
 import asyncio
+import os
+import re
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Final, TypeVar
@@ -45,7 +49,7 @@ from kubestow.web.protocol import (
 from kubestow.web.responses import NOT_KEPT, error_answer, json_answer
 
 # How long a test waits for what has to appear; far more than it takes.
-WAIT_MS: Final = 20_000
+WAIT_MS: Final = 60_000
 FLAGS: Final = (
     "--headless",
     "--no-sandbox",
@@ -97,6 +101,38 @@ def page(context: BrowserContext) -> Iterator[Page]:
     assert not problems
 
 
+# --- a demo ---------------------------------------------------------------------------------------
+
+ADDRESS: Final = re.compile(r"http://\S+/page/\S*")
+
+
+@pytest.fixture(scope="module")
+def demo_address() -> Iterator[str]:
+    """Of a demo in a process of its own, five times as fast as the clock."""
+    command = [sys.executable, "-m", "kubestow", "demo", "--page", "--speed", "5"]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    try:
+        found = (ADDRESS.search(line) for line in process.stdout)
+        yield next(filter(None, found))[0]
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+@pytest.fixture
+def demo(page: Page, demo_address: str) -> Page:
+    page.goto(demo_address)
+    expect(page.locator("header").get_by_role("status")).to_have_text("live")
+    return page
+
+
 # --- a made-up cluster --------------------------------------------------------------------------
 
 T = TypeVar("T")
@@ -134,7 +170,7 @@ class MadeUpCluster:
         self.pods.update((row.key, row) for row in rows)
 
     @staticmethod
-    def node(number: int, pods: int, *, name: str = "") -> NodeRow:
+    def node(number: int, pods: int, *, name: str = "", taints: tuple[str, ...] = ()) -> NodeRow:
         # Between a tenth and nine tenths full, so that the map has all colours.
         share = 0.1 + 0.8 * ((number * 37) % 100) / 100
         return NodeRow(
@@ -143,19 +179,20 @@ class MadeUpCluster:
             groups=(f"zone-{'abc'[number % 3]}", ("general", "memory", "batch", "gpu")[number % 4]),
             unschedulable=number % 97 == 5,
             ready=number % 211 != 7,
-            taints=(),
+            taints=taints,
             allocatable=(NODE_CPU, NODE_MEMORY, 0, 110),
             requested=(int(NODE_CPU * share), int(NODE_MEMORY * (1 - share)), 0, pods),
+            created=START_MS - number * 3_600_000,
         )
 
     @staticmethod
-    def pod(key: str, *, node: int = -1, place: int = -1) -> PodRow:
+    def pod(key: str, *, node: int = -1, place: int = -1, owner: int = 1) -> PodRow:
         return PodRow(
             key=key,
             node=node,
             place=place,
             priority=0,
-            owner=1,
+            owner=owner,
             requests=0,
             reason=0 if place < 0 else 1,
             rejectors=0 if place < 0 else 1,
@@ -217,6 +254,8 @@ class PretendedPage:
 
     def __init__(self, cluster: MadeUpCluster, *, port: int = 0) -> None:
         self.cluster = cluster
+        # What is answered besides state and stream, by path.
+        self.documents: dict[str, object] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -275,6 +314,7 @@ class PretendedPage:
         app = web.Application()
         app.router.add_get("/page/state", self._state)
         app.router.add_get("/page/stream", self._stream)
+        app.router.add_get("/page/attempts", self._attempts)
         app.router.add_get("/page/{name:.*}", self._file)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -296,8 +336,13 @@ class PretendedPage:
             await response.write(frame)
         return response
 
+    async def _attempts(self, _: web.Request) -> web.StreamResponse:
+        return json_answer({"attempts": [], "dropped": 0})
+
     async def _file(self, request: web.Request) -> web.StreamResponse:
         name = request.match_info["name"]
+        if name in self.documents:
+            return json_answer(self.documents[name])
         return self._assets.answer(request, name) or error_answer(404, f"there is no {name}")
 
     async def _on_loop(self, function: Callable[[], None]) -> None:

@@ -1,11 +1,7 @@
 """The page of `kubestow demo` in a real browser: a living cluster, decisions, and all forms."""
 
 import json
-import os
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,43 +9,21 @@ from playwright.sync_api import Page, expect
 
 pytestmark = pytest.mark.slow
 
-ADDRESS = re.compile(r"http://\S+/page/\S*")
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """Of a demo in a process of its own, five times as fast as the clock."""
-    command = [sys.executable, "-m", "kubestow", "demo", "--page", "--speed", "5"]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    assert process.stdout is not None
-    try:
-        found = (ADDRESS.search(line) for line in process.stdout)
-        yield next(filter(None, found))[0]
-    finally:
-        process.terminate()
-        process.communicate(timeout=20)
-
-
-@pytest.fixture
-def demo(page: Page, address: str) -> Page:
-    page.goto(address)
-    expect(page.locator("header").get_by_role("status")).to_have_text("live")
-    return page
-
 
 def node_list(page: Page):
     page.get_by_role("button", name="Table").click()
-    return page.get_by_role("list", name="Nodes:")
+    return page.get_by_role("table", name="Nodes")
 
 
 def act(page: Page, name: str) -> None:
     page.get_by_role("button", name=name, exact=True).click()
+
+
+def confirm(page: Page, title: str, answer: str) -> None:
+    """The question before something is destroyed, answered."""
+    question = page.get_by_role("dialog", name=title)
+    question.get_by_role("button", name=answer, exact=True).click()
+    expect(question).to_have_count(0)
 
 
 def open_scored(page: Page):
@@ -95,7 +69,9 @@ def test_a_waiting_pod_is_opened_with_what_would_place_it(demo: Page) -> None:
     expect(detail.get_by_role("heading", name="Pod scratch-")).to_be_visible()
     suggestion = detail.get_by_text(re.compile("label .* with disk=nvme"))
     suggestion.click()
-    expect(detail.locator("pre").first).to_contain_text('"op": "add"')
+    expect(detail.locator("pre").first).to_contain_text("kubectl label nodes")
+    detail.get_by_text("JSON Patch").first.click()
+    expect(detail.locator("pre").nth(1)).to_contain_text('"op": "add"')
 
 
 def test_pods_and_nodes_are_added_by_forms(demo: Page) -> None:
@@ -120,7 +96,7 @@ def test_pods_and_nodes_are_added_by_forms(demo: Page) -> None:
     dialog.get_by_label("CPU, each").fill("100m")
     dialog.get_by_role("button", name="Add", exact=True).click()
     expect(dialog).to_have_count(0)
-    demo.get_by_role("searchbox").fill("mine-")
+    demo.get_by_role("searchbox", name="Find pods").fill("mine-")
     expect(demo.get_by_role("list", name="Pods with this name")).to_contain_text("mine-")
 
 
@@ -148,7 +124,7 @@ def test_a_pod_is_added_from_yaml_with_the_keyboard_alone(demo: Page) -> None:
     demo.keyboard.press("Tab")
     demo.keyboard.press("Enter")
     expect(dialog).to_have_count(0)
-    demo.get_by_role("searchbox").fill("typed")
+    demo.get_by_role("searchbox", name="Find pods").fill("typed")
     expect(demo.get_by_role("list", name="Pods with this name")).to_contain_text("typed")
 
 
@@ -156,20 +132,22 @@ def test_a_node_is_cordoned_and_drained(demo: Page) -> None:
     nodes = node_list(demo)
     nodes.get_by_text("node-3", exact=True).click()
     act(demo, "Cordon")
-    expect(nodes.get_by_role("listitem").filter(has_text="node-3")).to_contain_text("cordoned")
-    act(demo, "Drain")
+    expect(nodes.get_by_role("row").filter(has_text="node-3")).to_contain_text("cordoned")
+    act(demo, "Drain…")
+    confirm(demo, "Drain node-3?", "Drain")
     expect(demo.get_by_text('drained "node-3"')).to_be_visible()
     expect(demo.get_by_text("No pod is on this node")).to_be_visible()
     act(demo, "Uncordon")
-    expect(nodes.get_by_role("listitem").filter(has_text="node-3")).to_contain_text("ready")
+    expect(nodes.get_by_role("row").filter(has_text="node-3")).to_contain_text("ready")
 
 
 def test_a_node_fails_and_is_repaired(demo: Page) -> None:
     nodes = node_list(demo)
     nodes.get_by_text("node-8", exact=True).click()
-    act(demo, "Fail")
+    act(demo, "Fail…")
+    confirm(demo, "Let node-8 fail?", "Fail")
     demo.get_by_label("Speed").select_option("60")
-    line = nodes.get_by_role("listitem").filter(has_text="node-8")
+    line = nodes.get_by_role("row").filter(has_text="node-8")
     expect(line).to_contain_text("not ready")
     act(demo, "Repair")
     expect(line.get_by_text("ready", exact=True)).to_be_visible()
@@ -180,11 +158,14 @@ def test_the_slider_shows_the_cluster_as_it_was(demo: Page) -> None:
     expect(demo.get_by_role("list", name="Attempts").get_by_text("→").first).to_be_visible()
     demo.get_by_role("button", name="Back to the attempt before").click()
     expect(demo.get_by_text("As it was at")).to_be_visible()
+    status = demo.locator("header").get_by_role("status")
+    expect(status).to_have_text("looking back")
     expect(demo.get_by_role("heading", name="Attempt")).to_be_visible()
     expect(demo.get_by_role("button", name="Add pods…")).to_have_count(0)
     demo.get_by_label("Time shown").focus()
     demo.keyboard.press("End")
     expect(demo.get_by_text("As it was at")).to_have_count(0)
+    expect(status).to_have_text("live")
     expect(demo.get_by_role("button", name="Add pods…")).to_be_visible()
 
 
@@ -210,3 +191,57 @@ def test_a_cluster_is_saved_and_loaded(demo: Page, tmp_path: Path) -> None:
     dialog.get_by_role("button", name="Replace the cluster").click()
     expect(dialog).to_have_count(0)
     expect(demo.locator("header")).to_contain_text("1 node")
+
+
+def test_a_suggested_move_is_carried_out_after_a_question(demo: Page) -> None:
+    def node(name: str) -> str:
+        allocatable = "allocatable: {cpu: '4', memory: 8Gi, pods: '110'}"
+        return (
+            f"apiVersion: v1\nkind: Node\nmetadata: {{name: {name}}}\nstatus: {{{allocatable}}}\n"
+        )
+
+    def spec(cpu: str) -> str:
+        request = f"resources: {{requests: {{cpu: {cpu}}}}}"
+        return f"containers: [{{name: main, image: i, {request}}}]"
+
+    def pod(name: str, spec: str) -> str:
+        return f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{{spec}}}\n"
+
+    held = pod("held", f"nodeName: beta, {spec('2500m')}")
+    template = f"{{metadata: {{labels: {{app: one}}}}, spec: {{{spec('1500m')}}}}}"
+    moved = (
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: one}\n"
+        f"spec: {{selector: {{matchLabels: {{app: one}}}}, template: {template}}}\n"
+    )
+    demo.get_by_role("button", name="Load…").click()
+    dialog = demo.get_by_role("dialog", name="Load a cluster or a scenario")
+    dialog.get_by_label("Or as text").fill("---\n".join((node("alpha"), node("beta"), held, moved)))
+    dialog.get_by_role("button", name="Replace the cluster").click()
+    expect(dialog).to_have_count(0)
+    nodes = node_list(demo)
+    nodes.get_by_text("alpha", exact=True).click()
+    detail = demo.get_by_role("complementary", name="Details")
+    expect(detail).to_contain_text("one-")
+    demo.get_by_role("button", name="Add pods…").click()
+    dialog = demo.get_by_role("dialog", name="Add pods")
+    dialog.get_by_role("button", name="YAML").click()
+    dialog.get_by_label("One or several documents").fill(pod("large", spec("3")))
+    dialog.get_by_role("button", name="Add", exact=True).click()
+    expect(dialog).to_have_count(0)
+    demo.get_by_role("searchbox", name="Find pods").fill("large")
+    demo.get_by_role("list", name="Pods with this name").get_by_text("large").click()
+    detail.get_by_text(re.compile("move the pod default/one-.* from alpha to beta")).click()
+    act(demo, "Apply…")
+    question = demo.get_by_role("dialog", name="Apply this change?")
+    expect(question).to_contain_text("is deleted, and made again by its controller")
+    question.get_by_role("button", name="Cancel").click()
+    expect(question).to_have_count(0)
+    act(demo, "Apply…")
+    confirm(demo, "Apply this change?", "Apply")
+    expect(demo.get_by_text(re.compile('moves "one-.*" from alpha'))).to_be_visible()
+    nodes.get_by_text("alpha", exact=True).click()
+    expect(detail).to_contain_text("large")
+    expect(detail).not_to_contain_text("one-")
+    expect(nodes.get_by_role("row").filter(has_text="alpha")).to_contain_text("ready")
+    nodes.get_by_text("beta", exact=True).click()
+    expect(detail).to_contain_text("one-")

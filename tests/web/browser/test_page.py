@@ -48,17 +48,17 @@ def test_a_batch_changes_what_is_shown(page: Page, serve: Serve, make_cluster: M
     server = serve(cluster)
     page.goto(server.address)
     show_table(page)
-    nodes = page.get_by_role("list", name="Nodes:")
-    expect(nodes.get_by_role("listitem")).to_have_count(3)
+    nodes = page.get_by_role("table", name="Nodes")
+    expect(nodes.get_by_role("rowheader")).to_have_count(3)
     server.publish(
-        nodes=[cluster.node(3, 0, name="added")],
+        nodes=[cluster.node(3, 0, name="added"), cluster.node(0, 2)],
         pods=[cluster.pod("demo/parked-0", node=0)],
         attempts=[
-            AttemptRow(1, cluster.time_ms, "demo/parked-0", "node-0", "scheduled", 0, 0.5, "", 0)
+            AttemptRow(1, cluster.time_ms, "demo/parked-0", "node-0", "scheduled", 0, 0.5, "", 0, 1)
         ],
     )
     expect(nodes).to_contain_text("added")
-    expect(nodes.get_by_role("listitem").filter(has_text="node-0")).to_contain_text("2 pods")
+    expect(nodes.get_by_role("row").filter(has_text="node-0")).to_contain_text("2 of 110")
     expect(page.get_by_role("list", name="Attempts")).to_contain_text("→ node-0")
     expect(page.get_by_text("No pod waits")).to_be_visible()
 
@@ -141,7 +141,7 @@ def test_hostile_names_are_text(
     page.goto(server.address)
     expect(page.get_by_role("list", name="Waiting pods")).to_contain_text(name)
     show_table(page)
-    page.get_by_role("list", name="Nodes:").get_by_text(name, exact=True).click()
+    page.get_by_role("table", name="Nodes").get_by_text(name, exact=True).click()
     expect(page.locator("[data-title]")).to_contain_text(name)
     expect(page.get_by_role("list", name="Pods on")).to_contain_text("web-0-0")
     assert page.title() == "kubestow"

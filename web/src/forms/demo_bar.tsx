@@ -5,6 +5,7 @@ import { useSignal } from "@preact/signals";
 import type { Shown } from "../model/live";
 import { act, notice } from "../model/server";
 import { AddNodes, AddPods, LoadCluster } from "./add";
+import { Rebalance } from "./rebalance";
 
 const SPEEDS = [0.1, 0.5, 1, 2, 5, 10, 60, 300, 1000];
 
@@ -32,7 +33,7 @@ async function save(): Promise<void> {
 }
 
 export function DemoBar({ cluster }: Shown) {
-  const dialog = useSignal<"" | "pods" | "nodes" | "load">("");
+  const dialog = useSignal<"" | "pods" | "nodes" | "plan" | "load">("");
   const { actions } = cluster.state;
   const can = (name: string) => actions.includes(name);
   const close = () => (dialog.value = "");
@@ -41,10 +42,12 @@ export function DemoBar({ cluster }: Shown) {
     <div class="joined-bar" role="group" aria-label="Demo">
       {can("add-pods") && <button onClick={() => (dialog.value = "pods")}>Add pods…</button>}
       {can("add-nodes") && <button onClick={() => (dialog.value = "nodes")}>Add nodes…</button>}
+      {can("plan") && <button onClick={() => (dialog.value = "plan")}>Rebalance…</button>}
       {can("load") && <button onClick={() => (dialog.value = "load")}>Load…</button>}
       {can("save") && <button onClick={() => void save()}>Save</button>}
       {dialog.value === "pods" && <AddPods onClose={close} />}
       {dialog.value === "nodes" && <AddNodes onClose={close} />}
+      {dialog.value === "plan" && <Rebalance onClose={close} />}
       {dialog.value === "load" && <LoadCluster onClose={close} />}
     </div>
   );

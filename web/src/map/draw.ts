@@ -45,6 +45,7 @@ export const enum Verdict {
   Feasible,
   Rejected,
   Chosen,
+  Near, // rejected, but little is missing
 }
 
 const DOTS_FROM = 22;
@@ -142,7 +143,9 @@ function drawDetails(context: CanvasRenderingContext2D, picture: Picture, positi
   else if (side >= DOTS_FROM) drawDots(context, nodes.podCount[row], x, y, side, side - bars, text);
   if (!nodes.ready[row]) drawCross(context, x, y, side, ink.alert);
   else if (nodes.unschedulable[row]) drawCorner(context, x, y, side, ink.alert);
-  if (picture.verdicts?.[row] === Verdict.Chosen) drawChosen(context, x, y, side, ink.focus);
+  const verdict = picture.verdicts?.[row];
+  if (verdict === Verdict.Chosen) drawFrame(context, x, y, side, ink.focus, false);
+  if (verdict === Verdict.Near) drawFrame(context, x, y, side, ink.focus, true);
 }
 
 function drawName(
@@ -274,10 +277,20 @@ function fade(context: CanvasRenderingContext2D, x: number, y: number, side: num
   context.globalAlpha = 1;
 }
 
-function drawChosen(context: CanvasRenderingContext2D, x: number, y: number, side: number, color: string): void {
+// The chosen node has a whole frame, one that almost fits a dashed one.
+function drawFrame(
+  context: CanvasRenderingContext2D,
+  x: number,
+  y: number,
+  side: number,
+  color: string,
+  isDashed: boolean,
+): void {
   context.strokeStyle = color;
   context.lineWidth = side >= 20 ? 3 : 2;
-  context.strokeRect(x, y, side, side);
+  if (isDashed) context.setLineDash(side >= 20 ? [6, 4] : [3, 2]);
+  context.strokeRect(x + 1, y + 1, side - 2, side - 2);
+  context.setLineDash([]);
 }
 
 function drawRing(context: CanvasRenderingContext2D, { placed, ink }: Picture, position: number, color: string, side: number): void {

@@ -20,6 +20,7 @@ import { paletteOf } from "./palette";
 
 interface Props extends Shown {
   resource: number;
+  found: Set<string> | null; // the nodes that were searched for
 }
 
 function inkOf(element: Element): Ink {
@@ -54,7 +55,7 @@ function useSize(element: { current: HTMLElement | null }): { width: number; hei
   return size;
 }
 
-export function HeatMap({ cluster, version, resource }: Props) {
+export function HeatMap({ cluster, version, resource, found }: Props) {
   const viewport = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const flowCanvas = useRef<HTMLCanvasElement>(null);
@@ -77,7 +78,7 @@ export function HeatMap({ cluster, version, resource }: Props) {
     () => (placed.cell > BARS_FROM ? cluster.ownersByNode() : null),
     [cluster, version, placed.cell > BARS_FROM],
   );
-  const marks = useMemo(() => marksOf(cluster), [cluster, cluster.layoutVersion, verdicts.value]);
+  const marks = useMemo(() => marksOf(cluster, found), [cluster, cluster.layoutVersion, verdicts.value, found]);
 
   useLayoutEffect(() => {
     const target = canvas.current!;
@@ -246,9 +247,9 @@ function groupAt(placed: Placed, position: number): number {
   return placed.starts.findLastIndex((start) => start <= position);
 }
 
-// What the opened pod's explanation says about each node.
-function marksOf(cluster: Cluster): Uint8Array | null {
-  const said = verdicts.value;
+// What the opened pod's explanation says about each node; without one, which nodes were searched for.
+function marksOf(cluster: Cluster, found: Set<string> | null): Uint8Array | null {
+  const said = verdicts.value ?? (found && new Map([...found].map((name) => [name, Verdict.Feasible])));
   if (!said) return null;
   const marks = new Uint8Array(cluster.nodes.rows.length).fill(Verdict.Rejected);
   for (const [name, verdict] of said) {

@@ -69,7 +69,7 @@ function build(theme: Theme): Palette {
     palette.fill.push(`rgb(${red},${green},${blue})`);
     const luminance = 0.2126 * rgb[0] + 0.7152 * rgb[1] + 0.0722 * rgb[2];
     // Where black and white have the same contrast (WCAG): (L + 0.05)² = 1.05 · 0.05.
-    palette.ink.push(luminance > 0.179 ? "#10141a" : "#ffffff");
+    palette.ink.push(luminance > 0.179 ? "#000000" : "#ffffff");
   }
   return palette;
 }

@@ -43,11 +43,12 @@ export class Nodes {
   taints: string[][] = [];
   allocatable: number[][] = [];
   requested: number[][] = [];
+  created: number[] = []; // milliseconds since 1970, 0 if it is not known
   podCount: number[] = [];
 
   // Returns whether the map has to be laid out again.
   set(fields: NodeRow): boolean {
-    const [id, name, groups, unschedulable, ready, taints, allocatable, requested] = fields;
+    const [id, name, groups, unschedulable, ready, taints, allocatable, requested, created] = fields;
     const row = this.rows.take(id);
     const isNew = !this.alive[row];
     const moved = isNew || this.name[row] !== name || String(this.groups[row]) !== String(groups);
@@ -60,6 +61,7 @@ export class Nodes {
     this.taints[row] = taints;
     this.allocatable[row] = allocatable;
     this.requested[row] = requested;
+    this.created[row] = created;
     if (isNew) this.podCount[row] = 0;
     this.byName.set(name, row);
     return moved;
@@ -156,6 +158,7 @@ export class Cluster {
         c.taints[at],
         c.allocatable[at],
         c.requested[at],
+        c.created[at],
       ]);
     }
   }
@@ -202,8 +205,9 @@ export class Cluster {
   }
 
   private attemptOf(row: AttemptRow): Attempt {
-    const [id, time, pod, node, result, reason, durationMs, nominated, victims] = row;
-    return { id, time, pod, node, result, reason: this.words.reasons[reason] ?? "", durationMs, nominated, victims };
+    const [id, time, pod, node, result, reason, durationMs, nominated, victims, owner] = row;
+    const texts = { reason: this.words.reasons[reason] ?? "", owner: this.words.owners[owner] ?? "" };
+    return { id, time, pod, node, result, durationMs, nominated, victims, ...texts };
   }
 
   private addAttempts(rows: AttemptRow[]): void {
@@ -258,6 +262,13 @@ export class Cluster {
     return found.sort((a, b) => (this.pods.key[a] < this.pods.key[b] ? -1 : 1));
   }
 
+  // Namespace, kind and name of what made a pod: two namespaces may have a Deployment of one name.
+  ownerOf(podRow: number): string {
+    const key = this.pods.key[podRow];
+    const owner = this.words.owners[this.pods.owner[podRow]];
+    return owner ? `${key.slice(0, key.indexOf("/"))}/${owner}` : "";
+  }
+
   // By node row: how many pods each owner has there, the most first. A pod without an owner is its own.
   ownersByNode(): Map<number, { name: string; count: number }[]> {
     const counts = new Map<number, Map<string, number>>();
@@ -278,13 +289,15 @@ export class Cluster {
     return sorted;
   }
 
-  // Pods in the queue, at one place and with one set of rejectors (-1: any): the most urgent first.
-  waiting(place: number, rejectors: number): number[] {
+  // Pods in the queue, at one place, with one set of rejectors (-1: any) and of one owner ("": any): the
+  // most urgent first.
+  waiting(place: number, rejectors: number, owner = ""): number[] {
     const { pods } = this;
     const found: number[] = [];
     for (let row = 0; row < pods.rows.length; row++) {
       if (pods.place[row] < 0 || (place >= 0 && pods.place[row] !== place)) continue;
       if (rejectors >= 0 && pods.rejectors[row] !== rejectors) continue;
+      if (owner && this.ownerOf(row) !== owner) continue;
       found.push(row);
     }
     return found.sort((a, b) => pods.priority[b] - pods.priority[a] || pods.created[a] - pods.created[b]);

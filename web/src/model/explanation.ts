@@ -29,14 +29,38 @@ export interface Reason {
   reasonCode: string;
   count: number;
   nodes: string[];
+  evidence?: { text: string; groups: { nodes: string[]; count: number; text: string }[]; examined: number };
+}
+
+export interface ObjectPatch {
+  apiVersion: string;
+  kind: string;
+  namespace: string;
+  name: string;
+  patch: { op: string; path: string; value?: unknown }[];
 }
 
 export interface Suggestion {
   kind: string;
   text: string;
-  patches: { kind: string; namespace: string; name: string; patch: unknown }[];
+  patches: ObjectPatch[];
   node: string;
   verified: boolean;
+  commands: string[];
+  effect: string;
+  moved?: PodReference;
+}
+
+export interface NearMiss {
+  node: string;
+  distance: number;
+  plugins: string[];
+  text: string;
+}
+
+export interface Mistake {
+  where: string;
+  text: string;
 }
 
 export interface Explanation {
@@ -62,6 +86,8 @@ export interface Explanation {
   };
   preemption?: { result: string; message: string; hopelessNodes: number; possibleNodes: number };
   asOfNow?: { outcome: string; node: string };
+  nearest: NearMiss[];
+  mistakes: Mistake[];
   group?: { namespace: string; name: string; minCount: number | null; fitting: number; message: string };
   attempt?: { at: string; attempts: number; place: string; nextTry: string };
 }

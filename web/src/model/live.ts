@@ -31,7 +31,7 @@ export interface Shown {
   version: number;
 }
 // Time and span of the present, also while the past is shown.
-export const present = signal<{ time: number; begin: number } | null>(null);
+export const present = signal<{ time: number; begin: number; speed: number } | null>(null);
 
 const RETRY_MS = [300, 1000, 2000, 4000, 8000];
 
@@ -45,7 +45,10 @@ function redrawSoon(): void {
   frame = requestAnimationFrame(() => {
     frame = 0;
     const current = live.value;
-    if (current) present.value = { time: current.state.clock.time, begin: current.state.span.begin };
+    if (current) {
+      const { clock, span } = current.state;
+      present.value = { time: clock.time, begin: span.begin, speed: clock.speed };
+    }
     version.value += 1;
   });
 }

@@ -9,6 +9,7 @@ export type NodeRow = [
   taints: string[],
   allocatable: number[],
   requested: number[],
+  created: number,
 ];
 
 export type PodRow = [
@@ -36,9 +37,10 @@ export type AttemptRow = [
   durationMs: number,
   nominated: string,
   victims: number,
+  owner: number,
 ];
 
-// An attempt outside of states and batches: by name, and with the text of its reason.
+// An attempt outside of states and batches: by name, and with the texts of its reason and its owner.
 export interface Attempt {
   id: number;
   time: number;
@@ -49,6 +51,7 @@ export interface Attempt {
   durationMs: number;
   nominated: string;
   victims: number;
+  owner: string; // Kind/name, or ""
 }
 
 export type SeriesPoint = [
@@ -128,6 +131,7 @@ export interface State {
     taints: string[][];
     allocatable: number[][];
     requested: number[][];
+    created: number[];
   };
   pods: {
     key: string[];

@@ -11,6 +11,41 @@ export interface Done {
   message: string;
   objects: number;
   text?: string; // what was saved
+  view?: PlanView; // what was planned
+}
+
+// A plan of evictions: nodes before it, the fullest first, and what each step moves.
+export interface PlanView {
+  goal: string;
+  unit: string;
+  figureBefore: number;
+  resources: string[];
+  nodes: PlannedNode[];
+  steps: PlanStep[];
+  leftOut: number;
+}
+
+export interface PlannedNode {
+  name: string;
+  allocatable: number[]; // by resource
+  requested: number[];
+  pods: number;
+  isClosed: boolean;
+}
+
+export interface PlanStep {
+  text: string;
+  action: string;
+  node: number; // that is closed or opened; -1 for an eviction
+  moves: PlanMove[];
+  figure: number;
+}
+
+export interface PlanMove {
+  pod: string;
+  source: number; // -1: the pod waited
+  target: number;
+  requested: number[];
 }
 
 export async function answer<T>(response: Response): Promise<T> {

@@ -4,6 +4,7 @@ import { computed, effect, signal } from "@preact/signals";
 import type { Signal } from "@preact/signals";
 
 import type { Theme } from "../map/palette";
+import { choice } from "./route";
 
 // Storage may be switched off or full; the page then forgets, nothing else.
 function stored(key: string): string | null {
@@ -29,9 +30,33 @@ function setting<T extends string>(key: string, initial: T): Signal<T> {
 }
 
 export const themeChoice = setting<Theme | "system">("theme", "system");
-export const resource = setting<string>("resource", "cpu");
-export const grouping = setting<string>("grouping", "zone");
-export const mapView = setting<"map" | "table">("view", "map");
+
+// In the address, so that what is sent looks the same elsewhere; what was chosen last is the usual value.
+const lastResource = setting<string>("resource", "cpu");
+const lastGrouping = setting<string>("grouping", "zone");
+const lastView = setting<"map" | "table">("view", "map");
+const resourceChoice = choice("colour", () => lastResource.value);
+const groupingChoice = choice("group", () => lastGrouping.value);
+const viewChoice = choice<"map" | "table">("view", () => lastView.value);
+
+export const resource = resourceChoice.current;
+export const grouping = groupingChoice.current;
+export const mapView = viewChoice.current;
+
+export function chooseResource(name: string): void {
+  lastResource.value = name;
+  resourceChoice.set(name);
+}
+
+export function chooseGrouping(key: string): void {
+  lastGrouping.value = key;
+  groupingChoice.set(key);
+}
+
+export function chooseView(view: "map" | "table"): void {
+  lastView.value = view;
+  viewChoice.set(view);
+}
 
 const darkQuery = matchMedia("(prefers-color-scheme: dark)");
 const systemDark = signal(darkQuery.matches);

@@ -16,6 +16,7 @@ export function markNodes(explanation: Explanation | null): void {
   for (const node of explanation.nodes) {
     marks.set(node.name, node.verdict === "Rejected" || node.verdict === "Error" ? Verdict.Rejected : Verdict.Feasible);
   }
+  for (const near of explanation.nearest) marks.set(near.node, Verdict.Near);
   if (explanation.node) marks.set(explanation.node, Verdict.Chosen);
   verdicts.value = marks;
 }

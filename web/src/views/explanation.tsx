@@ -45,6 +45,11 @@ export function ExplanationView({ explanation, facts, help }: Props) {
   return (
     <>
       <p class="lead">{explanation.summary}</p>
+      {explanation.mistakes.map((mistake) => (
+        <p class="mistake" key={`${mistake.where} ${mistake.text}`}>
+          <b>Perhaps misspelt:</b> {mistake.text}
+        </p>
+      ))}
       {explanation.message && <p class="message">{explanation.message}</p>}
       <dl class="facts-list">
         {facts}
@@ -74,6 +79,7 @@ export function ExplanationView({ explanation, facts, help }: Props) {
       </dl>
       <Victims explanation={explanation} />
       {help}
+      <Nearest explanation={explanation} />
       <Scores explanation={explanation} />
       <Rejections reasons={explanation.reasons} total={explanation.nodes.length} />
       <WaitingFor explanation={explanation} />
@@ -120,17 +126,21 @@ function Scores({ explanation }: { explanation: Explanation }) {
   const shown = useSignal(RANKED_FIRST);
   const ranked = explanation.nodes.filter((node) => node.verdict === "Feasible" && node.total !== null);
   if (ranked.length === 0) return null;
-  const plugins = Object.keys(ranked[0].scores).filter((plugin) =>
-    ranked.slice(0, RANKED_MAX).some((node) => (node.scores[plugin]?.weighted ?? 0) !== 0),
-  );
-  const largest = Math.max(1, ...ranked.slice(0, RANKED_MAX).map((node) => node.total ?? 0));
-  const more = Math.min(ranked.length, RANKED_MAX) - shown.value;
+  const compared = ranked.slice(0, RANKED_MAX);
+  const least = leastScores(compared);
+  const common = [...least.values()].reduce((sum, score) => sum + score, 0);
+  const plugins = [...least.keys()].filter((plugin) => compared.some((node) => weighted(node, plugin) !== least.get(plugin)));
+  const largest = Math.max(1, ...compared.map((node) => (node.total ?? 0) - common));
+  const more = compared.length - shown.value;
   return (
     <>
       <h3>
         Scores <span class="faint">of {plural(ranked.length, "node")} that fit</span>
       </h3>
       <Choice explanation={explanation} />
+      {compared.length > 1 && common !== 0 && (
+        <p class="faint">Bars begin at {count(common)}, which all of them have.</p>
+      )}
       <div class="keys">
         {plugins.map((plugin, index) => (
           <span key={plugin}>
@@ -145,6 +155,7 @@ function Scores({ explanation }: { explanation: Explanation }) {
             key={node.name}
             node={node}
             plugins={plugins}
+            least={least}
             largest={largest}
             chosen={node.name === explanation.node}
           />
@@ -157,6 +168,20 @@ function Scores({ explanation }: { explanation: Explanation }) {
       )}
     </>
   );
+}
+
+function weighted(node: NodeVerdict, plugin: string): number {
+  return node.scores[plugin]?.weighted ?? 0;
+}
+
+// By plugin the least that one of the nodes has: what all have does not tell them apart. A node alone is
+// compared with nothing.
+function leastScores(nodes: NodeVerdict[]): Map<string, number> {
+  const least = new Map<string, number>();
+  for (const plugin of Object.keys(nodes[0].scores)) {
+    least.set(plugin, nodes.length === 1 ? 0 : Math.min(...nodes.map((node) => weighted(node, plugin))));
+  }
+  return least;
 }
 
 function Choice({ explanation: { choice } }: { explanation: Explanation }) {
@@ -174,13 +199,16 @@ function Choice({ explanation: { choice } }: { explanation: Explanation }) {
 interface ScoreBarProps {
   node: NodeVerdict;
   plugins: string[];
+  least: Map<string, number>;
   largest: number;
   chosen: boolean;
 }
 
-function ScoreBar({ node, plugins, largest, chosen }: ScoreBarProps) {
-  const parts = plugins.map((plugin) => ({ plugin, weighted: node.scores[plugin]?.weighted ?? 0 }));
-  const said = parts.map(({ plugin, weighted }) => `${plugin} ${weighted}`).join(", ");
+function ScoreBar({ node, plugins, least, largest, chosen }: ScoreBarProps) {
+  const parts = plugins.map((plugin) => ({ plugin, more: weighted(node, plugin) - (least.get(plugin) ?? 0) }));
+  const said = Object.entries(node.scores)
+    .map(([plugin, score]) => `${plugin} ${score.weighted}`)
+    .join(", ");
   return (
     <li class={`bar-row${chosen ? " chosen" : ""}`}>
       <span class="name clip" title={node.name}>
@@ -188,11 +216,11 @@ function ScoreBar({ node, plugins, largest, chosen }: ScoreBarProps) {
         <NodeLink name={node.name} />
       </span>
       <span class="track" title={said} aria-hidden="true">
-        {parts.map(({ plugin, weighted }, index) => (
+        {parts.map(({ plugin, more }, index) => (
           <i
             key={plugin}
             style={{
-              width: `${(100 * Math.max(0, weighted)) / largest}%`,
+              width: `${(100 * more) / largest}%`,
               background: `var(--plugin-${index % PLUGIN_COLOURS})`,
             }}
           />
@@ -217,29 +245,70 @@ function Rejections({ reasons, total }: { reasons: Reason[]; total: number }) {
             <span>
               {reason.reason}
               <br />
-              <span class="faint">{reason.plugin}</span>
+              <span class="faint">{reason.evidence ? reason.evidence.text : reason.plugin}</span>
             </span>
             <span>
               <b class="number">{count(reason.count)}</b>
               <span class="faint"> of {count(total)}</span>
             </span>
           </summary>
-          <NodeNames names={reason.nodes} />
+          <div>
+            {reason.evidence && <Evidence reason={reason} />}
+            {!(reason.evidence && reason.evidence.groups.reduce((sum, group) => sum + group.nodes.length, 0) >= reason.count) && (
+              <>
+                {reason.evidence && <p class="faint">All of them, rejected by {reason.plugin}:</p>}
+                <NodeNames names={reason.nodes} />
+              </>
+            )}
+          </div>
         </details>
       ))}
     </>
   );
 }
 
-function NodeNames({ names }: { names: string[] }) {
+// What is behind a reason: nodes with the same facts stand together.
+function Evidence({ reason: { evidence } }: { reason: Reason }) {
+  if (!evidence) return null;
+  return (
+    <ul class="evidence">
+      {evidence.groups.map((group) => (
+        <li key={group.text + group.nodes[0]}>
+          <span>{group.text}</span>
+          <NodeNames names={group.nodes} count={group.count} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Nearest({ explanation: { nearest } }: { explanation: Explanation }) {
+  if (nearest.length === 0) return null;
+  return (
+    <>
+      <h3>Nodes that almost fit</h3>
+      <ol class="nearest">
+        {nearest.map((near) => (
+          <li key={near.node}>
+            <NodeLink name={near.node} />
+            <span>{near.text}</span>
+          </li>
+        ))}
+      </ol>
+    </>
+  );
+}
+
+function NodeNames({ names, count: total = names.length }: { names: string[]; count?: number }) {
+  const shown = Math.min(NAMES_MAX, names.length);
   return (
     <ul class="names">
-      {names.slice(0, NAMES_MAX).map((name) => (
+      {names.slice(0, shown).map((name) => (
         <li key={name}>
           <NodeLink name={name} />
         </li>
       ))}
-      {names.length > NAMES_MAX && <li class="faint">and {count(names.length - NAMES_MAX)} more</li>}
+      {total > shown && <li class="faint">and {count(total - shown)} more</li>}
     </ul>
   );
 }

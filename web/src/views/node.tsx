@@ -8,11 +8,28 @@ import { NodeActions } from "../forms/node_actions";
 import { plural } from "../widgets/format";
 import { VirtualList } from "../widgets/virtual_list";
 import { Fact } from "./explanation";
+import { useDocument } from "./loading";
+import { Manifest } from "./object";
 import { openPod, PodLine } from "./queue";
 import { OpenedHead } from "./side";
 
 interface Props extends Shown {
   name: string;
+}
+
+interface NodeDocument {
+  labels: Record<string, string>;
+  conditions: { type: string; status: string; reason: string; message: string }[];
+  devices: { devices: NodeDevice[]; count: number; used: number };
+}
+
+interface NodeDevice {
+  driver: string;
+  pool: string;
+  name: string;
+  tainted: boolean;
+  claims: string[];
+  pods: string[];
 }
 
 export function NodeView({ cluster, version, name }: Props) {
@@ -61,6 +78,7 @@ export function NodeView({ cluster, version, name }: Props) {
           )}
           {nodes.taints[row].length > 0 && <Fact name="Taints">{nodes.taints[row].join(", ")}</Fact>}
         </dl>
+        <NodeDocumentView name={name} again={`${nodes.unschedulable[row]} ${nodes.ready[row]} ${nodes.taints[row].join()} ${pods.length}`} />
         <h3>{plural(pods.length, "pod")}</h3>
         <div class="fixed-list">
           <VirtualList
@@ -74,5 +92,80 @@ export function NodeView({ cluster, version, name }: Props) {
         </div>
       </div>
     </>
+  );
+}
+
+// What the rows do not have: all labels, conditions, YAML.
+function NodeDocumentView({ name, again }: { name: string; again: unknown }) {
+  const path = `nodes/${encodeURIComponent(name)}`;
+  const { value, error } = useDocument<NodeDocument>(path, again);
+  const labels = Object.entries(value?.labels ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
+  const problems = (value?.conditions ?? []).filter(({ type, status }) => (type === "Ready") !== (status === "True"));
+  return (
+    <>
+      {error && <p class="error">{error}</p>}
+      {problems.map((condition) => (
+        <p class="mistake" key={condition.type}>
+          <b>
+            {condition.type}: {condition.status}
+          </b>{" "}
+          {condition.message || condition.reason}
+        </p>
+      ))}
+      {labels.length > 0 && (
+        <details>
+          <summary>
+            <span>Labels</span>
+            <b class="number">{labels.length}</b>
+          </summary>
+          <div class="chips">
+            {labels.map(([key, text]) => (
+              <code key={key}>
+                {key}={text}
+              </code>
+            ))}
+          </div>
+        </details>
+      )}
+      {value && value.devices.count > 0 && <Devices {...value.devices} />}
+      <Manifest path={`${path}/yaml`} again={again} label={`the YAML of ${name}`} />
+    </>
+  );
+}
+
+// Devices of the node that claims can have, and which pods have them.
+function Devices({ devices, count: total, used }: NodeDocument["devices"]) {
+  return (
+    <details open={total <= 16}>
+      <summary>
+        <span>Devices</span>
+        <span>
+          <b class="number">{used}</b> <span class="faint">of {total} in use</span>
+        </span>
+      </summary>
+      <ul class="event-list devices">
+        {devices.map((device) => (
+          <li key={`${device.driver} ${device.pool} ${device.name}`}>
+            <span class="event-head">
+              <b>{device.name}</b>
+              <span class="faint">
+                {device.driver}
+                {device.tainted && " · tainted"}
+              </span>
+            </span>
+            <span>
+              {device.claims.length === 0 && <span class="faint">free</span>}
+              {device.claims.length > 0 && <span class="faint">claim {device.claims.join(", ")}: </span>}
+              {device.pods.map((key) => (
+                <button class="link" key={key} onClick={() => openPod(key)}>
+                  {key}
+                </button>
+              ))}
+            </span>
+          </li>
+        ))}
+        {total > devices.length && <li class="faint">and {total - devices.length} more</li>}
+      </ul>
+    </details>
   );
 }

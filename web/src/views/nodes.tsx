@@ -2,13 +2,16 @@
 
 import { useEffect, useRef } from "preact/hooks";
 
+import { Verdict } from "../map/draw";
 import { HeatMap } from "../map/heat_map";
 import { paletteOf, STEPS } from "../map/palette";
 import { NodeTable } from "../map/table";
 import type { Cluster } from "../model/cluster";
 import { isPast } from "../model/live";
 import type { Shown } from "../model/live";
-import { grouping, mapView, resource, theme } from "../model/settings";
+import { route } from "../model/route";
+import { chooseGrouping, chooseResource, chooseView, grouping, mapView, resource, theme } from "../model/settings";
+import { NodeSearch, useFoundNodes } from "./node_search";
 import { verdicts } from "../model/verdicts";
 import { count, dateAndTime, percent } from "../widgets/format";
 
@@ -26,9 +29,10 @@ export function NodesPanel({ cluster, version }: Shown) {
   const chosen = Math.max(0, resources.findIndex((entry) => entry.name === resource.value));
   useEffect(() => {
     // The stored choice may be of another cluster.
-    if (grouping.value !== "" && !groupings.includes(grouping.value)) grouping.value = usualGrouping(cluster);
+    if (grouping.value !== "" && !groupings.includes(grouping.value)) chooseGrouping(usualGrouping(cluster));
   }, [cluster]);
   const isMap = mapView.value === "map";
+  const found = useFoundNodes(cluster);
   return (
     <section class="panel nodes" aria-labelledby="nodes-title">
       <div class="panel-head">
@@ -39,7 +43,7 @@ export function NodesPanel({ cluster, version }: Shown) {
         <span class="spacer" />
         <label class="inline">
           Colour
-          <select value={resources[chosen]?.name} onChange={(event) => (resource.value = event.currentTarget.value)}>
+          <select value={resources[chosen]?.name} onChange={(event) => chooseResource(event.currentTarget.value)}>
             {resources.map((entry) => (
               <option key={entry.name} value={entry.name}>
                 {entry.name}
@@ -49,7 +53,7 @@ export function NodesPanel({ cluster, version }: Shown) {
         </label>
         <label class="inline">
           Group
-          <select value={grouping.value} onChange={(event) => (grouping.value = event.currentTarget.value)}>
+          <select value={grouping.value} onChange={(event) => chooseGrouping(event.currentTarget.value)}>
             {groupings.map((key) => (
               <option key={key} value={key}>
                 {SHORT[key] ?? key}
@@ -59,14 +63,15 @@ export function NodesPanel({ cluster, version }: Shown) {
           </select>
         </label>
         <span class="joined" role="group" aria-label="View">
-          <button aria-pressed={isMap} onClick={() => (mapView.value = "map")}>
+          <button aria-pressed={isMap} onClick={() => chooseView("map")}>
             Map
           </button>
-          <button aria-pressed={!isMap} onClick={() => (mapView.value = "table")}>
+          <button aria-pressed={!isMap} onClick={() => chooseView("table")}>
             Table
           </button>
         </span>
       </div>
+      <NodeSearch found={found} />
       {isPast.value && (
         <p class="past-note">As it was at {dateAndTime(cluster.state.clock.time / 1000)}</p>
       )}
@@ -74,11 +79,11 @@ export function NodesPanel({ cluster, version }: Shown) {
         <p class="nothing">The cluster has no nodes.</p>
       ) : isMap ? (
         <>
-          <HeatMap cluster={cluster} version={version} resource={chosen} />
+          <HeatMap cluster={cluster} version={version} resource={chosen} found={found} />
           <Legend name={resources[chosen]?.name ?? ""} />
         </>
       ) : (
-        <NodeTable cluster={cluster} version={version} resource={chosen} />
+        <NodeTable cluster={cluster} version={version} found={found} />
       )}
     </section>
   );
@@ -106,6 +111,7 @@ function totalUse(cluster: Cluster, resource: number): string {
 }
 
 function Legend({ name }: { name: string }) {
+  const isMoves = route.value.view === "evictions" || route.value.view === "group";
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
     const context = canvas.current!.getContext("2d")!;
@@ -136,7 +142,16 @@ function Legend({ name }: { name: string }) {
         </svg>
         not ready
       </span>
-      {verdicts.value && <span>faded: does not fit the opened pod</span>}
+      {verdicts.value && isMoves && <span>dashed: evicted from here; framed: placed here</span>}
+      {verdicts.value && !isMoves && <span>faded: does not fit the opened pod</span>}
+      {verdicts.value && !isMoves && [...verdicts.value.values()].includes(Verdict.Near) && (
+        <span>
+          <svg viewBox="0 0 12 12" aria-hidden="true">
+            <rect x="1" y="1" width="10" height="10" fill="none" stroke="var(--focus)" stroke-width="2" stroke-dasharray="3 2" />
+          </svg>
+          almost fits
+        </span>
+      )}
     </div>
   );
 }

@@ -2,6 +2,7 @@
 
 import { useEffect } from "preact/hooks";
 
+import { PodActions } from "../forms/pod_actions";
 import type { Explanation } from "../model/explanation";
 import { isPast } from "../model/live";
 import type { Shown } from "../model/live";
@@ -12,10 +13,14 @@ import { amount } from "../widgets/format";
 import { AttemptLine } from "./attempts";
 import { ExplanationView, Fact, OutcomeBadge } from "./explanation";
 import { useDocument } from "./loading";
+import { Asks, Events, Manifest } from "./object";
+import type { Ask, PageEvent } from "./object";
 import { Suggestions } from "./suggestions";
 import { OpenedHead } from "./side";
 
 interface PodDocument {
+  asks: Ask[];
+  events: PageEvent[];
   phase: string;
   schedulerName: string;
   explanation: Explanation | null;
@@ -32,12 +37,21 @@ export function PodView({ cluster, version, namespace, name }: Props) {
   const { pods } = cluster;
   const row = pods.rows.of.get(`${namespace}/${name}`);
   // Asked again when the pod itself has changed, not with each batch: an explanation costs a cycle.
-  const changed = row === undefined ? "" : `${pods.node[row]} ${pods.place[row]} ${pods.reason[row]}`;
+  // Its first attempt that the page sees may end as one before, of which no copy was kept.
+  const isTried = cluster.attempts.some((attempt) => attempt.pod === `${namespace}/${name}`);
+  const changed = row === undefined ? "" : `${pods.node[row]} ${pods.place[row]} ${pods.reason[row]} ${isTried}`;
   const place = row === undefined ? -1 : pods.place[row];
   const path = `pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
   const { value, error } = useDocument<PodDocument>(path, changed);
   const facts = row !== undefined && <PodFacts cluster={cluster} version={version} row={row} />;
-  const help = place >= 0 && <Suggestions path={`${path}/suggestions`} again={row === undefined ? -1 : pods.reason[row]} />;
+  const help = place >= 0 && (
+    <Suggestions
+      path={`${path}/suggestions`}
+      again={row === undefined ? -1 : pods.reason[row]}
+      pod={{ namespace, name }}
+      canApply={cluster.state.actions.includes("apply") && !isPast.value}
+    />
+  );
   useEffect(() => {
     markNodes(value?.explanation ?? null);
     return () => markNodes(null);
@@ -52,6 +66,9 @@ export function PodView({ cluster, version, namespace, name }: Props) {
       />
       <div class="detail" tabIndex={0} role="region" aria-label={`Pod ${name}`}>
         {isPast.value && <p class="past-note">As of now, not of the time that the map shows</p>}
+        {row !== undefined && !isPast.value && (
+          <PodActions cluster={cluster} version={version} row={row} namespace={namespace} name={name} />
+        )}
         {error && <p class="error">{error}</p>}
         {!value && !error && <p class="nothing">Reading …</p>}
         {value?.note && <p class="message">{value.note}</p>}
@@ -61,6 +78,13 @@ export function PodView({ cluster, version, namespace, name }: Props) {
           <>
             <dl class="facts-list">{facts}</dl>
             {help}
+          </>
+        )}
+        {value && (
+          <>
+            <Asks asks={value.asks} />
+            <Events events={value.events} />
+            <Manifest path={`${path}/yaml`} again={changed} label={`the YAML of ${name}`} />
           </>
         )}
         {value && value.attempts.length > 0 && (

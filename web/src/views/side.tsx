@@ -5,9 +5,12 @@ import { useEffect, useRef } from "preact/hooks";
 
 import type { Cluster } from "../model/cluster";
 import type { Shown } from "../model/live";
-import { close, open, route } from "../model/route";
+import { close, isOpened as isOpenedRoute, open, route } from "../model/route";
+import type { Route } from "../model/route";
 import { AttemptView } from "./attempt";
 import { Attempts } from "./attempts";
+import { Evictions } from "./evictions";
+import { Groups, GroupView } from "./groups";
 import { NodeView } from "./node";
 import { PodView } from "./pod";
 import { SchedulerView } from "./scheduler";
@@ -15,7 +18,7 @@ import { SchedulerView } from "./scheduler";
 export function Side({ cluster, version }: Shown) {
   const { view } = route.value;
   const panel = useRef<HTMLElement>(null);
-  const isOpened = view === "pod" || view === "node" || view === "attempt";
+  const isOpened = isOpenedRoute(route.value);
   useEffect(() => {
     if (isOpened) panel.current?.querySelector<HTMLElement>("[data-title]")?.focus();
   }, [JSON.stringify(route.value)]);
@@ -24,7 +27,7 @@ export function Side({ cluster, version }: Shown) {
   };
   return (
     <aside ref={panel} class={`panel side${isOpened ? " opened" : ""}`} aria-label="Details" onKeyDown={onKeyDown}>
-      {!isOpened && <Tabs scheduler={view === "scheduler"} />}
+      {!isOpened && <Tabs view={view} />}
       {content(cluster, version)}
     </aside>
   );
@@ -39,6 +42,12 @@ function content(cluster: Cluster, version: number) {
       return <NodeView cluster={cluster} version={version} name={current.name} />;
     case "attempt":
       return <AttemptView cluster={cluster} version={version} id={current.id} />;
+    case "group":
+      return <GroupView cluster={cluster} version={version} namespace={current.namespace} name={current.name} />;
+    case "evictions":
+      return <Evictions cluster={cluster} version={version} />;
+    case "groups":
+      return <Groups cluster={cluster} version={version} />;
     case "scheduler":
       return <SchedulerView cluster={cluster} version={version} />;
     case "none":
@@ -46,16 +55,22 @@ function content(cluster: Cluster, version: number) {
   }
 }
 
-function Tabs({ scheduler }: { scheduler: boolean }) {
+const TABS = [
+  ["none", "Attempts"],
+  ["evictions", "Evictions"],
+  ["groups", "Groups"],
+  ["scheduler", "Scheduler"],
+] as const;
+
+function Tabs({ view }: { view: Route["view"] }) {
   return (
     <div class="panel-head">
       <span class="joined" role="group" aria-label="Panel">
-        <button aria-pressed={!scheduler} onClick={() => open({ view: "none" })}>
-          Attempts
-        </button>
-        <button aria-pressed={scheduler} onClick={() => open({ view: "scheduler" })}>
-          Scheduler
-        </button>
+        {TABS.map(([name, title]) => (
+          <button key={name} aria-pressed={view === name} onClick={() => open({ view: name })}>
+            {title}
+          </button>
+        ))}
       </span>
     </div>
   );

@@ -1,6 +1,7 @@
 // One chart over time, drawn by uPlot; a table of its last values stands beside it for screen readers.
 
 import { useEffect, useRef } from "preact/hooks";
+import type { ComponentChildren } from "preact";
 import uPlot from "uplot";
 
 import { timeOfDay } from "./format";
@@ -21,7 +22,10 @@ interface Props {
   whole?: boolean; // values are whole numbers
   theme: string; // a change draws with the other colours
   cursor: uPlot.Cursor.Sync["key"];
-  onPick?: (time: number) => void;
+  range: [begin: number, end: number] | null; // seconds that are shown
+  onPick?: (time: number) => void; // a click
+  onSelect?: (begin: number, end: number) => void; // a stretch that was drawn over
+  choices?: ComponentChildren; // beside the title
 }
 
 const WHOLE = [1, 2, 5].flatMap((step) => [0, 1, 2, 3, 4, 5].map((power) => step * 10 ** power)).sort((a, b) => a - b);
@@ -44,6 +48,10 @@ export function Chart(props: Props) {
   const plot = useRef<uPlot | null>(null);
   const pick = useRef(props.onPick);
   pick.current = props.onPick;
+  const select = useRef(props.onSelect);
+  select.current = props.onSelect;
+  const range = useRef(props.range);
+  range.current = props.range;
   const shape = props.lines.map((line) => line.label).join("\n");
 
   useEffect(() => {
@@ -58,13 +66,14 @@ export function Chart(props: Props) {
       points: { show: false },
       spanGaps: true,
     }));
+    let selectedAt = -Infinity;
     plot.current = new uPlot(
       {
         ...size(),
         legend: { show: false },
         padding: [8, 26, 0, 0],
-        cursor: { y: false, sync: { key: props.cursor }, drag: { x: false, y: false } },
-        scales: { x: { time: true }, y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] } },
+        cursor: { y: false, sync: { key: props.cursor }, drag: { x: true, y: false, setScale: false, dist: 6 } },
+        scales: { x: { time: true, range: (_plot, low, high) => range.current ?? [low, high] }, y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] } },
         axes: [
           { ...axis(element), size: 22, space: 70, values: (_plot, times) => times.map(timeOfDay) },
           {
@@ -76,6 +85,17 @@ export function Chart(props: Props) {
           },
         ],
         series: [{}, ...series],
+        hooks: {
+          setSelect: [
+            (drawn) => {
+              const { left, width } = drawn.select;
+              if (width < 6) return;
+              select.current?.(drawn.posToVal(left, "x"), drawn.posToVal(left + width, "x"));
+              drawn.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+              selectedAt = performance.now();
+            },
+          ],
+        },
       },
       [props.times, ...props.values] as uPlot.AlignedData,
       element,
@@ -83,6 +103,7 @@ export function Chart(props: Props) {
     const observer = new ResizeObserver(() => plot.current?.setSize(size()));
     observer.observe(element);
     const click = () => {
+      if (performance.now() - selectedAt < 300) return; // the end of a selection
       const index = plot.current?.cursor.idx;
       if (index != null) pick.current?.(plot.current!.data[0][index]);
     };
@@ -96,13 +117,14 @@ export function Chart(props: Props) {
 
   useEffect(() => {
     plot.current?.setData([props.times, ...props.values] as uPlot.AlignedData);
-  }, [props.times, props.values]);
+  }, [props.times, props.values, props.range?.[0], props.range?.[1]]);
 
   const last = (values: (number | null)[]) => values.findLast((value) => value !== null) ?? null;
   return (
     <figure class="chart">
       <figcaption>
         <b>{props.title}</b>
+        {props.choices}
         {props.lines.map((line, index) => {
           const value = last(props.values[index] ?? []);
           return (

@@ -71,3 +71,11 @@ export function dateAndTime(seconds: number): string {
 export function plural(number: number, one: string, many = `${one}s`): string {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
+
+// As kubectl writes ages: the largest unit that says enough.
+export function age(value: number): string {
+  if (value < 120) return `${Math.max(0, Math.floor(value))}s`;
+  if (value < 7200) return `${Math.floor(value / 60)}m`;
+  if (value < 172800) return `${Math.floor(value / 3600)}h`;
+  return `${Math.floor(value / 86400)}d`;
+}

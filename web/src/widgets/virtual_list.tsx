@@ -114,7 +114,9 @@ export function VirtualList(props: Props) {
       onKeyDown={onKeyDown}
     >
       {count === 0 ? (
-        <div class="nothing">{props.empty ?? "None"}</div>
+        <div class="nothing" role="listitem">
+          {props.empty ?? "None"}
+        </div>
       ) : (
         <div class="virtual-inner" role="presentation" style={{ height: `${count * rowHeight}px` }}>
           {rows}
