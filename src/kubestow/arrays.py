@@ -63,19 +63,29 @@ def narrow_type(largest: int) -> type[np.signedinteger[Any]]:
 
 def narrowed(values: NarrowArray) -> NarrowArray:
     """A copy of the smallest type that holds these integers."""
-    return values.astype(narrow_type(_largest(values)))
+    return values.astype(narrow_type(_widest(values)))
 
 
 def put(values: NarrowArray, rows: IntpArray, found: NarrowArray) -> NarrowArray:
     """The array with new integers in these rows: the same one, or a wider one if need be."""
-    width = narrow_type(_largest(found))
+    width = narrow_type(_widest(found))
     if np.dtype(width).itemsize > values.dtype.itemsize:
         values = values.astype(width)
     values[rows] = found
     return values
 
 
-def _largest(values: NarrowArray) -> int:
-    if values.size == 0:
-        return 0
-    return max(int(values.max()), -int(values.min()))
+def largest(values: npt.NDArray[np.integer[Any]]) -> int:
+    """The largest number, at least 0. By its position it is found several times faster."""
+    found = values.item(values.argmax()) if values.size else 0
+    return found if found > 0 else 0
+
+
+def smallest(values: npt.NDArray[np.integer[Any]]) -> int:
+    """The smallest number, at most 0."""
+    found = values.item(values.argmin()) if values.size else 0
+    return found if found < 0 else 0
+
+
+def _widest(values: NarrowArray) -> int:
+    return max(largest(values), -smallest(values))

@@ -56,6 +56,10 @@ class ConfigError(InputError):
     """A configuration that does not make sense."""
 
 
+class MissingFeatureError(ConfigError):
+    """A feature gate of an edition whose rules this version does not have."""
+
+
 class FlagError(ConfigError):
     """A command line that does not parse."""
 

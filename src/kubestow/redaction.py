@@ -1,4 +1,4 @@
-"""What must not be shown: passwords, tokens and private keys.
+"""What must not be shown: passwords, tokens and private keys, and what a terminal would obey.
 
 A configuration is shown in logs, on pages and in files that are passed on. What is secret in it is
 replaced before. Names decide where only the author of a plugin knows what a value means; a value
@@ -135,3 +135,26 @@ def _parameter(found: re.Match[str]) -> str:
     if not is_secret_name(found[2]):
         return found[0]
     return f"{found[1]}{found[2]}={_IN_URL}"
+
+
+# --- Characters that a terminal obeys -----------------------------------------------------------
+
+
+def printable(text: str, *, keeps: str = "") -> str:
+    """The text with everything that is not shown as a character (controls, line ends, marks that
+    turn the direction of writing) written as in Python's string literals; `keeps` stay.
+
+    An owner reference, the message of a condition and the values of a selector may have any
+    character: line ends would forge lines of output, and escape sequences change a terminal.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() or char in keeps else char.encode("unicode_escape").decode()
+        for char in text
+    )
+
+
+def printable_lines(text: str) -> str:
+    """What `printable` makes of a text that may have several lines: they stay."""
+    return printable(text, keeps="\n\t")

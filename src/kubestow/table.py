@@ -14,12 +14,29 @@ from typing import Final, NamedTuple
 
 from rich.console import Console
 
+from kubestow.redaction import printable
+
 _GAP: Final = "   "
 _BELOW: Final = "    "  # before texts below their row
 _INDENT_COLUMNS: Final = 12
 _CUT: Final = "…"
 # A text is not wrapped to fewer columns beside others, unless it is shorter.
 _TEXT_WIDTH_MIN: Final = 24
+
+
+def wrapped_line(line: str, width: int | None) -> list[str]:
+    """The line on several, if it is too long, with the further ones deeper."""
+    if width is None or len(line) <= width:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.wrap(
+        line.lstrip(),
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 class Table:
@@ -44,7 +61,7 @@ class Table:
 
     def add(self, *cells: str) -> None:
         assert len(cells) == len(self._columns), cells
-        self._rows.append(cells)
+        self._rows.append([printable(cell) for cell in cells])
 
     def lines(
         self, *, has_header: bool = True, width: int | None = None, is_cut: bool = False

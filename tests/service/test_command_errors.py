@@ -1,5 +1,6 @@
 """Wrong input on every command: one line that says what is wrong, and how to get help."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -74,6 +75,13 @@ SIMULATE = "simulate -f cluster.yaml"
         ("simulate cluster.yaml", 2, 'unexpected argument "cluster.yaml"'),
         ("simulate --limit", 2, "--limit needs a value"),
         ("simulate --limit x", 2, '--limit is "x", expected a number'),
+        ("simulate --limit nan", 2, '--limit is "nan", expected a number'),
+        ("compare --limit inf", 2, '--limit is "inf", expected a number'),
+        ("rebalance --start-time nan", 2, '--start-time is "nan", expected a number'),
+        ("demo --speed nan", 2, '--speed is "nan", expected a number'),
+        (f"compare --seeds {LONG[:30]}", 2, f'--seeds is "{LONG[:30]}", expected 1 to 100000'),
+        (f"bench --nodes {LONG[:30]}", 2, f'--nodes is "{LONG[:30]}", expected 1 to 200000'),
+        ("plugin", 2, "missing argument 'check'"),
         ("simulate --limit -1", 2, '--limit is "-1", expected 0 or more'),
         ("simulate -o x", 2, '--output is "x", expected one of table, wide, name, json, yaml'),
         (
@@ -98,7 +106,7 @@ SIMULATE = "simulate -f cluster.yaml"
         (
             "simulate -f text.yaml",
             2,
-            'text.yaml#1: found "just a text", expected a Kubernetes object',
+            "text.yaml#1: found a text, expected a Kubernetes object",
         ),
         (
             "simulate -f https://example.com/a.yaml?x=1&y=2",
@@ -196,3 +204,18 @@ def test_the_help_of_the_program_imports_no_command(
     assert output.startswith("Usage: kubestow [OPTIONS] COMMAND [ARGS]...\n")
     for command, summary in COMMANDS.items():
         assert [command, *summary.split()] in [line.split() for line in output.splitlines()]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+@pytest.mark.parametrize(
+    "arguments", [("version",), ("simulate", "-f", "cluster.yaml", "-o", "json")]
+)
+def test_a_full_disk_is_one_line(arguments: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "kubestow", *arguments]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    first, *_ = done.stderr.splitlines()
+    assert first == "kubestow: error: cannot write: No space left on device"
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr

@@ -7,7 +7,8 @@ import pytest
 
 from kubestow.clock import SystemClock
 from kubestow.cluster.http.http_client import HttpClient
-from kubestow.service.connections import Connections, connect
+from kubestow.errors import ApiError, UnreachableError
+from kubestow.service.connections import Connections, connect, read_server_version
 from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.service.run import SchedulerProcess
@@ -36,3 +37,36 @@ def permissions(connections: Connections) -> list[object]:
         assert isinstance(client, HttpClient)
         found.append(client.session.may_write)
     return found
+
+
+class Server:
+    """Answers with these, one after the other."""
+
+    def __init__(self, *answers: str | ApiError) -> None:
+        self.answers = list(answers)
+
+    async def server_version(self) -> str:
+        answer = self.answers.pop(0)
+        if isinstance(answer, ApiError):
+            raise answer
+        return answer
+
+
+AWAY, FORBIDDEN = UnreachableError("connection refused"), ApiError("forbidden", code=403)
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        pytest.param(["v1.36.4"], "v1.36.4", id="at-once"),
+        pytest.param([AWAY, AWAY, FORBIDDEN, "v1.36.4"], "v1.36.4", id="late"),
+        pytest.param([FORBIDDEN, AWAY, FORBIDDEN, FORBIDDEN], "", id="refused"),
+        pytest.param([AWAY] * 4, None, id="away"),
+    ],
+)
+def test_a_version_is_waited_for_unless_it_is_refused(
+    answers: list[str | ApiError], expected: str | None
+) -> None:
+    server = Server(*answers)
+    assert asyncio.run(read_server_version(server, SystemClock(), [0.0] * 3)) == expected
+    assert server.answers == []

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from kubestow.logs import ObjectName, fail, inform, is_printed, level_of, warn
-from kubestow.service.logging import LogSettings, configure_logging, text_value
+from kubestow.service.logging import LogSettings, TextFormatter, configure_logging, text_value
 
 LOG = logging.getLogger("kubestow.tests.printing")
 
@@ -162,3 +162,8 @@ def test_tracebacks_follow_the_line() -> None:
         LOG.exception("it broke")
     assert "ValueError: boom" in text.getvalue()
     assert "ValueError: boom" in json.loads(structured.getvalue())["stacktrace"]
+
+
+def test_a_plain_line_has_no_escape_sequences() -> None:
+    record = logging.LogRecord("x", logging.WARNING, "a.py", 1, "event %s", ("w\x1b[2J\r",), None)
+    assert TextFormatter().format(record).endswith(r"] event w\x1b[2J\r")

@@ -132,6 +132,14 @@ def test_version() -> None:
     assert raw.text.startswith('version.Info{Major:"1", Minor:"36", GitVersion:"v1.36.4"')
 
 
+def test_the_version_is_that_of_the_edition() -> None:
+    answer = parse_options(["--version", "--compatibility=v1.37"])
+    assert answer == RequestedText("Kubernetes v1.37.0-rc.1")
+    parsed = options("--compatibility=v1.37")
+    assert parsed.emulated_version == "1.37"
+    assert parsed.reported_version == "v1.37.0-rc.1"
+
+
 # --- errors ---
 
 
@@ -181,6 +189,17 @@ def test_empty_arguments_are_ignored() -> None:
             ["--emulated-version=1.37"],
             "emulation version 1.37 is not between [1.33, 1.36.0]",
             id="emulation-too-new",
+        ),
+        pytest.param(
+            ["--emulated-version=1.33", "--compatibility=v1.37"],
+            "emulation version 1.33 is not between [1.34, 1.37.0]",
+            id="emulation-too-old-for-v1.37",
+        ),
+        pytest.param(
+            ["--show-hidden-metrics-for-version=1.35", "--compatibility=v1.37"],
+            "--show-hidden-metrics-for-version must be omitted or have the value '1.36'. "
+            "Only the previous minor version is allowed",
+            id="hidden-metrics-of-v1.37",
         ),
         pytest.param(
             ["--emulated-version=kubelet=1.36"],

@@ -5,7 +5,7 @@ import pytest
 from msgspec import UNSET, UnsetType
 
 from kubestow.service.formats import DataFormat
-from kubestow.service.output import duration_text, print_data, stream_json
+from kubestow.service.output import duration_text, print_data, stderr, stdout, stream_json
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,11 @@ def test_streamed_json_reads_as_printed_json(
     print_data(data, DataFormat.JSON)
     assert "".join(parts) == capsys.readouterr().out
     assert len(parts) > len(data.parts)
+
+
+def test_a_console_prints_no_escape_sequence_of_a_text(capsys: pytest.CaptureFixture[str]) -> None:
+    stdout().print("one\ntwo \x1b]0;title\x07", markup=False)
+    stderr().print("three\r\x1b[1A", markup=False)
+    printed = capsys.readouterr()
+    assert printed.out == "one\ntwo \\x1b]0;title\\x07\n"
+    assert printed.err == "three\\r\\x1b[1A\n"

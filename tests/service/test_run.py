@@ -3,8 +3,11 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -17,7 +20,15 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
-from kubestow.errors import ApiError, CacheCorruptedError, ConfigError, NotFoundError
+from kubestow.cluster.client import Listing, ObjectWatch
+from kubestow.errors import (
+    ApiError,
+    CacheCorruptedError,
+    ConfigError,
+    GoneError,
+    NotFoundError,
+)
+from kubestow.explain import evidence
 from kubestow.framework.node_plugin import NodeFilter
 from kubestow.service.connections import Connections
 from kubestow.service.metrics.process_metrics import ProcessMetrics
@@ -35,6 +46,8 @@ class Client(MemoryClient):
         super().__init__(cluster)
         self.bind_s = 0.0
         self.is_down = False
+        self.lists_pods = True
+        self.pod_watches: list[ObjectWatch[Any]] = []
         self.documents: list[JsonObject] = []
 
     async def bind(self, pod: Pod, node_name: str) -> None:
@@ -48,6 +61,26 @@ class Client(MemoryClient):
     async def update(self, old: Any, new: Any, *, subresource: Any = "") -> Any:
         self._require_server()
         return await super().update(old, new, subresource=subresource)
+
+    async def list_and_watch(self, cls: Any, **options: Any) -> Listing[Any]:
+        if cls is not Pod:
+            return await super().list_and_watch(cls, **options)
+        if not self.lists_pods:
+            raise ApiError("pods are not listed now")
+        listing = await super().list_and_watch(cls, **options)
+        self.pod_watches.append(listing.watch)
+        return listing
+
+    async def watch(self, cls: Any, **options: Any) -> ObjectWatch[Any]:
+        if cls is Pod and not self.lists_pods:
+            raise GoneError("too old resource version")
+        return await super().watch(cls, **options)
+
+    def lose_pods(self) -> None:
+        """The watches of pods end, and cannot be resumed."""
+        self.lists_pods = False
+        for watch in self.pod_watches:
+            watch.close()
 
     async def create_document(self, path: str, document: JsonObject) -> JsonObject:
         self.documents.append(document)
@@ -127,12 +160,13 @@ def node(name: str) -> JsonObject:
     }
 
 
-def pod(name: str) -> JsonObject:
+def pod(name: str, *, cpu: str = "0") -> JsonObject:
+    container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": "default"},
-        "spec": {"containers": [{"name": "main", "image": "pause"}]},
+        "spec": {"containers": [container]},
     }
 
 
@@ -179,6 +213,42 @@ async def test_a_leader_schedules_and_ends_with_0(world: World) -> None:
     assert messages == ["became leader", "stopped leading"]
 
 
+@contextmanager
+def calls_in(folder: Path) -> Iterator[list[str]]:
+    """The names of the functions in a folder that are called meanwhile."""
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and Path(frame.f_code.co_filename).parent == folder:
+            called.append(frame.f_code.co_qualname)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield called
+    finally:
+        sys.setprofile(before)
+
+
+@scenario
+async def test_evidence_is_collected_when_a_pod_is_asked_about(world: World) -> None:
+    folder = Path(evidence.__file__).parent
+    process, _, running = await world.leader()
+    with calls_in(folder) as called:
+        world.store.load([pod("huge", cpu="100"), pod("a")])
+        await until(lambda: _is_bound(world, "a"))
+        await until(lambda: process.history.find("default", "huge") is not None)
+        assert called == []
+        found = process.running_pod("default", "huge")
+        assert found is not None
+        assert [each.text for each in found.evidence.reasons.values()] == [
+            "needs 100 cpu, 4 of 4 free"
+        ]
+        assert called
+    process.request_stop()
+    assert await running == 0
+
+
 @scenario
 async def test_without_election_the_end_is_an_error(world: World) -> None:
     process, _ = world.process("--leader-elect=false")
@@ -216,6 +286,33 @@ async def test_a_standby_takes_over_when_the_leader_is_killed(world: World) -> N
     client.is_down = True  # others see no renewal any more
     assert await running == 1
     await until(lambda: second.is_active, limit_s=30)
+    second.request_stop()
+    assert await standby == 0
+
+
+@scenario
+async def test_a_new_leader_places_nothing_before_it_sees_the_pods_of_the_last_one(
+    world: World,
+) -> None:
+    first, binding, running, _ = await world.leader_of_two()
+    binding.bind_s = 1.0
+    second, client = world.process(hostname="b")
+    standby = asyncio.create_task(second.run())
+    await until(lambda: second.has_synced)
+    # The node has room for one of them. The standby does not see that it is taken.
+    world.store.load([pod("early", cpu="3"), pod("late", cpu="3")])
+    await asyncio.sleep(0.5)
+    client.lose_pods()
+    await until(lambda: _is_bound(world, "early"))
+    first.request_stop()
+    assert await running == 0
+    await until(lambda: second.is_active)
+    await asyncio.sleep(60)
+    assert not await world.node_of("late")
+    client.lists_pods = True
+    world.store.load([node("n2")])
+    await until(lambda: _is_bound(world, "late"))
+    assert await world.node_of("late") == "n2"
     second.request_stop()
     assert await standby == 0
 

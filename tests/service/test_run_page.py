@@ -150,10 +150,20 @@ def test_it_shows_the_scheduler_to_those_who_may_read_it(tmp_path: Path):
         cookie = entered[2]["Set-Cookie"]
         for part in ("HttpOnly", "Secure", "SameSite=Strict", "Path=/page/"):
             assert part in cookie
-        assert (await browser.ask("/page/state"))[0] == 200
-        assert (await browser.ask("/page/actions/create", method="POST", data=b"{}"))[0] == 404
-        cookie = cookie.partition(";")[0]
-        assert (await browser.ask("/metrics", Cookie=cookie))[0] == 403
+        cookie, _, rest = cookie.partition(";")
+        path = next(part[5:] for part in rest.split("; ") if part.startswith("Path="))
+        # Other servers of the host have no such path, so the token is not sent to them.
+        assert len(path) > len("/page/") + 10
+        assert f'url={path.removeprefix("/page/")}"' in entered[1]
+        assert (await browser.ask(f"{path}state", Cookie=cookie))[0] == 200
+        written = await browser.ask(
+            f"{path}actions/create", method="POST", data=b"{}", Cookie=cookie
+        )
+        assert written[0] == 404
+        for other in ("/metrics", "/page/state", "/page/other/state"):
+            assert (await browser.ask(other, Cookie=cookie))[0] == 403
+        old = await browser.ask("/page/old/", Accept="text/html", Cookie=cookie)
+        assert (old[0], old[2]["Location"]) == (307, "/page/")  # where the form is
 
     run(main)
 

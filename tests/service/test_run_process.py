@@ -5,6 +5,7 @@ Nothing sleeps: the tests wait for lines of the log and for changes in the clust
 
 import asyncio
 import json
+import re
 import signal
 import socket
 from collections.abc import Callable, Coroutine
@@ -21,7 +22,12 @@ from kubestow import __version__
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.http.server import ApiServer
+from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.cluster.resources import PODS
+from kubestow.config.feature_gates import FeatureGates
+from kubestow.editions import edition_named
+from kubestow.recording.file import RecordingReader
 from kubestow.service.cli import app
 from tools.https_cluster import TOKEN
 from tools.https_cluster import HttpsCluster as Cluster
@@ -83,6 +89,30 @@ def reviews(cluster: Cluster) -> tuple[str, ...]:
 
 
 # --- a life ---
+
+
+def test_modules_of_evidence_are_loaded_when_a_pod_is_asked_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A line for each module, beside those of the log.
+    monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
+    evidence = r"import time:.*\bkubestow\.explain\.evidence\b"
+
+    async def main() -> None:
+        async with (
+            Cluster(tmp_path).serving() as cluster,
+            cluster.scheduler(*reviews(cluster), "-v=2") as scheduler,
+        ):
+            cluster.store.load([node("n1"), pod("huge", cpu="100")])
+            await scheduler.wait_for_line(r'"Unable to schedule pod; .* pod="default/huge"')
+            assert re.search(r"import time:.*\bkubestow\.explain\b", scheduler.log)
+            assert not re.search(evidence, scheduler.log)
+            path = "/explain?namespace=default&pod=huge"
+            status, text = await ask_scheduler(await scheduler.address(), path, token=TOKEN)
+            assert (status, "needs 100 cpu, 4 of 4 free" in text) == (200, True)
+            await scheduler.wait_for_line(evidence)
+
+    run(main)
 
 
 def test_it_schedules_serves_and_ends_in_order(tmp_path: Path) -> None:
@@ -170,9 +200,10 @@ def test_deep_and_invalid_pods_do_not_stop_the_others(tmp_path: Path) -> None:
     async def main() -> None:
         async with Cluster(tmp_path).serving() as cluster:
             cluster.store.load([node("n1"), deep, odd, pod("canary-1")])
-            # Past validation: the typed object is what the server had before.
+            # Past validation: the typed object is what the server had before. Pods of one template
+            # share parts of their documents, so this one gets a spec of its own.
             stored = cluster.store.get(PODS, "default", "odd")
-            stored.document["spec"]["priority"] = "high"
+            stored.document["spec"] = {**stored.document["spec"], "priority": "high"}
             async with cluster.scheduler(*reviews(cluster)) as scheduler:
                 for name in ("deep", "canary-1"):
                     await cluster.wait_for_pod(name, is_bound)
@@ -223,8 +254,11 @@ def test_without_election_the_end_is_an_error_as_upstream(tmp_path: Path) -> Non
             await cluster.wait_for_pod("a", is_bound)
             assert await scheduler.end() == 1
             assert '"command failed" err="finished without leader elect"' in scheduler.log
-            first_line = scheduler.log.splitlines()[0]
-            assert f'Scheduler" version="v1.36.4" kubestow="{__version__}"' in first_line
+            # The version is that of the server's edition, so its edition is told before.
+            edition, start = scheduler.log.splitlines()[:2]
+            assert '"Scheduling as the server does" server="v1.36.0+kubestow.' in edition
+            assert edition.endswith(' compatibility="v1.36"')
+            assert f'Scheduler" version="v1.36.4" kubestow="{__version__}"' in start
 
     run(main)
 
@@ -388,17 +422,39 @@ def test_an_existing_file_is_not_overwritten_by_a_recording(tmp_path: Path) -> N
     run(main)
 
 
-def test_a_server_that_comes_late_is_waited_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["v1.36", "v1.37"])
+def test_a_server_that_comes_late_is_waited_for(tmp_path: Path, version: str) -> None:
+    """Its version decides, whenever it comes; until then the process is healthy."""
+
     async def main() -> None:
         port = free_port()
-        flags = (f"--master=http://127.0.0.1:{port}", "--leader-elect=false", "--secure-port=0")
-        async with running_scheduler(*flags) as scheduler:
-            await scheduler.wait_for_line("refused")
+        flags = (f"--master=http://127.0.0.1:{port}", "--leader-elect=false")
+        own = ("--bind-address=127.0.0.1", f"--secure-port={free_port()}")
+        async with running_scheduler(*flags, *own, f"--record={tmp_path}/run.rec") as scheduler:
+            await scheduler.wait_for_line("Waiting for the version of the API server.*refused")
+            assert (await ask_scheduler(await scheduler.address(), "/healthz"))[0] == 200
             cluster = Cluster(tmp_path)
+            gates = FeatureGates({}, edition_named(version))
+            cluster.store = MemoryCluster(cluster.clock, gates=gates)
+            cluster.client = MemoryClient(cluster.store)
             cluster.server = ApiServer(cluster.store, cluster.clock)
             await cluster.server.start(port=port)
             cluster.store.load([node("n1"), pod("a")])
             await cluster.wait_for_pod("a", is_bound)
+            await scheduler.wait_for_line(f'"Scheduling as the server.*compatibility="{version}"')
+            assert await scheduler.end() == 1
             await cluster.server.close()
+        assert RecordingReader(tmp_path / "run.rec").header.edition == version
+
+    run(main)
+
+
+def test_a_process_that_waits_for_the_server_ends_on_sigterm() -> None:
+    async def main() -> None:
+        flags = (f"--master=http://127.0.0.1:{free_port()}", "--secure-port=0")
+        async with running_scheduler(*flags) as scheduler:
+            await scheduler.wait_for_line("Starting Kubernetes Scheduler")
+            assert await scheduler.end() == 0
+            assert '"Requested to terminate, exiting"' in scheduler.log
 
     run(main)

@@ -100,6 +100,15 @@ def test_completion_loads_nothing_that_does_the_work() -> None:
     assert {"typer", "asyncio"} & modules == set()
 
 
+def test_a_simulation_with_pods_that_wait_collects_no_evidence() -> None:
+    files = [f"--filename={EXAMPLES / name}" for name in ("cluster.yaml", "workload.yaml")]
+    outputs, modules = run([(["simulate", *files], {})])
+    assert "1 pending" in outputs[0]
+    assert [name for name in modules if name.startswith("kubestow.explain.evidence")] == []
+    _, modules = run([(["explain", "reports-0", *files], {})])
+    assert "kubestow.explain.evidence.registry" in modules
+
+
 def test_work_on_files_loads_nothing_that_only_other_work_needs() -> None:
     files = [f"--filename={EXAMPLES / name}" for name in ("cluster.yaml", "workload.yaml")]
     outputs, modules = run([(["simulate", *files], {}), (["explain", "reports-0", *files], {})])

@@ -36,26 +36,29 @@ def exists_text(path: Path, option: str) -> str:
     return f'{option}: "{path}" {what} and is not overwritten; name another file, or add --force'
 
 
-def create(path: Path, *, force: bool = False) -> BinaryIO:
+def create(path: Path, *, force: bool = False, mode: int = MODE) -> BinaryIO:
     """A new file; FileExistsError if there is one and `force` is not given."""
     if is_device(path):
         return path.open("wb")
     if force:
         path.unlink(missing_ok=True)
-    return os.fdopen(os.open(path, _NEW, MODE), "wb")
+    return os.fdopen(os.open(path, _NEW, mode), "wb")
 
 
-def write(path: Path, content: str | bytes, *, force: bool = False) -> None:
+def write(path: Path, content: str | bytes, *, force: bool = False, mode: int = MODE) -> None:
     """Write a new file; OSError as `create`."""
-    with create(path, force=force) as file:
+    with create(path, force=force, mode=mode) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
-def replace(path: Path, content: bytes) -> None:
+def replace(path: Path, content: str | bytes, *, mode: int = MODE) -> None:
     """Write a file in one step, in place of one that may exist; OSError."""
+    if is_device(path):
+        write(path, content)
+        return
     aside = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        write(aside, content, force=True)
+        write(aside, content, force=True, mode=mode)
         aside.replace(path)
     except OSError:
         aside.unlink(missing_ok=True)

@@ -15,13 +15,16 @@ from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.errors import ApiError, InputError, PluginError
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Explanation
+from kubestow.explain.many import explain_many, waiting_pods
+from kubestow.explain.many_explanation import ManyExplanation
 from kubestow.explain.pod import explain_pod, unplaced
-from kubestow.explain.suggestions import find_suggestions
+from kubestow.explain.suggestions import with_suggestions
 from kubestow.framework.plugin import Plugin
 from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.library.sources import Source, documents_of, scheduler_of
 from kubestow.notebook import html_table
 from kubestow.plural import counted
+from kubestow.simulator.input.changes import parse_selector
 from kubestow.simulator.still import still_cluster
 
 
@@ -80,9 +83,23 @@ class LoadedCluster:
             raise InputError(f'there is no node "{node}"')
         explanation = explain_pod(self._cluster, found, node=node)
         if suggestions and explanation.outcome in ("Unschedulable", "Gated"):
-            changes = find_suggestions(self._cluster, found)
-            explanation = msgspec.structs.replace(explanation, suggestions=changes)
+            explanation = with_suggestions(self._cluster, found, explanation)
         return explanation
+
+    def explain_waiting(
+        self, *, namespace: str = "", selector: str = "", suggestions: bool = True
+    ) -> ManyExplanation:
+        """Why pods wait, all of them or those of a namespace or with labels ("app=web"): grouped by
+        cause, and by the change that places most of them. Raises InputError for a wrong selector.
+        """
+        labels = parse_selector(selector) if selector else None
+        pods = [
+            pod
+            for pod in waiting_pods(self._cluster)
+            if namespace in ("", pod.metadata.namespace)
+            and (labels is None or labels.matches(pod.metadata.labels))
+        ]
+        return explain_many(self._cluster, pods, has_remedies=suggestions)
 
     def decide(self, pod: str) -> FrozenDecision:
         """An attempt to place a pod, as arrays; a placed pod is taken off its node for it.

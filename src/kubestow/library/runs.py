@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from kubestow.config.feature_gates import parse_gates
+from kubestow.editions import DEFAULT, edition_named
 from kubestow.engine.decision import Decision
 from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.errors import InputError
@@ -136,7 +137,7 @@ def compare(
         documents_of(
             sources,
             strict=strict,
-            gates=parse_gates(gates),
+            gates=parse_gates(gates, edition_named(DEFAULT)),
             makes_pods=scenario is None,
         ),
         name="cluster",

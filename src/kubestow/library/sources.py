@@ -15,11 +15,12 @@ from kubestow.config.decoding import load_config
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates, parse_gates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config
+from kubestow.editions import DEFAULT, edition_named
+from kubestow.editions.choosing import rules_of
 from kubestow.errors import InputError, InputWarning
 from kubestow.explain.explanation import Suggestion
 from kubestow.explain.suggestions.apply import applied
 from kubestow.plugins.loading import LoadedPlugins, load_plugins
-from kubestow.plugins.registry import REGISTRY
 from kubestow.simulator.input.changes import InputChanges, NodesLike
 from kubestow.simulator.input.live import read_server
 from kubestow.simulator.manifests import select_manifests, unknown_field_texts
@@ -178,12 +179,13 @@ def _report(texts: Sequence[str], prefix: str, *, strict: bool) -> None:
 def scheduler_of(
     config: str | Path | None, feature_gates: Iterable[str]
 ) -> tuple[LoadedPlugins, FeatureGates]:
-    gates = parse_gates(feature_gates)
+    gates = parse_gates(feature_gates, edition_named(DEFAULT))
+    registry = rules_of(gates.edition).registry
     if config is None:
-        return LoadedPlugins(SchedulerConfig(), REGISTRY), gates
-    loaded = load_config(str(config))
-    check_config(loaded)
-    return load_plugins(loaded), gates
+        return LoadedPlugins(SchedulerConfig(), dict(registry)), gates
+    loaded = load_config(str(config), gates)
+    check_config(loaded, gates)
+    return load_plugins(loaded, registry), gates
 
 
 def _of_object(raw: Any, place: str) -> Document:

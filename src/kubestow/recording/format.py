@@ -12,6 +12,7 @@ import msgspec
 from kubestow.api.coordination import Binding, Event, Lease
 from kubestow.api.decode import KINDS
 from kubestow.api.meta import ApiObject
+from kubestow.api.pod_group import PodGroupV1Beta1
 
 FORMAT_VERSION: Final = 1
 # More turns of the event loop are not counted: what an answer has set off has ended by then.
@@ -34,6 +35,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
                   "record", another program
     started_ns    wall-clock time, nanoseconds since 1970
     config        the configuration as YAML
+    edition       the version of kube-scheduler that the scheduler was; for "record", that of the
+                  server
     gates         the feature gates that were set
     start_index   where the search for nodes begins next
     chance        the state of the scheduler's random generator, as JSON
@@ -44,6 +47,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     origin: str
     started_ns: Nanoseconds
     config: str
+    edition: str = "v1.36"
     gates: dict[str, bool]
     start_index: Count = 0
     chance: str
@@ -155,11 +159,13 @@ class TurnsPassed(msgspec.Struct, frozen=True, array_like=True, tag="&"):
 
 Record = Put | Removed | CycleBegan | RecordedAttempt | Answer | Posted | ClockSet | TurnsPassed
 
+# Records name classes. This one is not named after its kind.
+_OTHER_NAMES: Final = {PodGroupV1Beta1.__name__: PodGroupV1Beta1}
 # Kinds that no scheduler watches.
 _UNWATCHED: Final = (Binding, Event, Lease)
 
 
 def kind_of(name: str) -> type[ApiObject] | None:
     """The class of a kind that can be in a recording."""
-    cls = KINDS.get(name)
+    cls = KINDS.get(name) or _OTHER_NAMES.get(name)
     return None if cls in _UNWATCHED else cls

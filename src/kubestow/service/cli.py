@@ -4,7 +4,10 @@ Exit codes: 0 success, 1 a negative result (pods stay pending, decisions differ)
 be used, 3 a plugin failed. `run` ends with 1 for every error, as kube-scheduler does.
 """
 
+import errno
 import gc
+import math
+import os
 import sys
 from importlib import import_module
 from typing import Annotated, Any, Final
@@ -21,6 +24,8 @@ from kubestow.service.completion.table import read_table
 from kubestow.service.help import PlainCommand, write_definitions
 from kubestow.service.usage_errors import USAGE_ERROR, print_error, usage_error_text
 
+# A disk is full, or what the user may have of it.
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SETTINGS: Final[dict[str, Any]] = {
     "pretty_exceptions_enable": False,
     "context_settings": {"help_option_names": ["-h", "--help"]},
@@ -50,13 +55,25 @@ class _CommandOnDemand(TyperCommand):
         return import_command(str(self.name)).make_context(info_name, args, parent, **extra)
 
 
+class _Command(PlainCommand):
+    """No option takes a number that is none: `float` reads "nan" and "inf" as well."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        rest: list[str] = super().parse_args(ctx, args)
+        for param in self.params:
+            value = ctx.params.get(param.name)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise typer.BadParameter(f"'{value}' is not a valid float", ctx, param)
+        return rest
+
+
 def import_command(name: str) -> Any:
     function_name = name.replace("-", "_")
     module = import_module(f"kubestow.service.commands.{function_name}")
     if hasattr(module, "__path__"):
         module = import_module(f"{module.__name__}.command")
     alone = typer.Typer(add_completion=False, **_SETTINGS)
-    settings: dict[str, Any] = {"cls": PlainCommand, **getattr(module, "SETTINGS", {})}
+    settings: dict[str, Any] = {"cls": _Command, **getattr(module, "SETTINGS", {})}
     function = getattr(module, function_name)
     subcommands = getattr(module, "SUBCOMMANDS", ())
     if subcommands:
@@ -64,14 +81,14 @@ def import_command(name: str) -> Any:
     else:
         alone.command(name=name, **settings)(function)
     for subcommand in subcommands:
-        alone.command(name=subcommand.__name__, cls=PlainCommand)(subcommand)
+        alone.command(name=subcommand.__name__, cls=_Command)(subcommand)
     return get_command(alone)
 
 
 app = typer.Typer(
     name="kubestow",
     cls=_Commands,
-    help="A Kubernetes scheduler that places pods as kube-scheduler v1.36 does.",
+    help="A Kubernetes scheduler that places pods as kube-scheduler v1.37 and v1.36 do.",
     invoke_without_command=True,
     add_completion=True,
     **_SETTINGS,
@@ -105,6 +122,7 @@ def main() -> None:
     gc.set_threshold(*GC_THRESHOLDS)
     try:
         code = app(prog_name="kubestow", standalone_mode=False)
+        sys.stdout.flush()
     except USAGE_ERROR as error:
         print_error(usage_error_text(error), _command())
         code = 2
@@ -115,6 +133,13 @@ def main() -> None:
         # The reader of the output has ended, as in `kubestow … | head`.
         sys.stderr.close()
         code = 0
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        print_error(f"cannot write: {error.strerror}", _command())
+        # What is buffered has no place either, and would be written at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
     sys.exit(code)
 
 

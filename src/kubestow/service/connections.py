@@ -10,28 +10,48 @@ port's. What belongs to different loops shares no credentials object either, sin
 it.
 """
 
-from collections.abc import Callable
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import chain, repeat
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from kubestow.api.meta import JsonObject
-from kubestow.clock import Clock
+from kubestow.clock import Clock, SystemClock
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import ServerConfig, find_server, in_cluster
 from kubestow.cluster.http.pool import Permission
 from kubestow.cluster.http.session import ApiSession, RequestObserver
-from kubestow.errors import ConfigError
+from kubestow.editions import edition_of_server
+from kubestow.editions.edition import Edition
+from kubestow.errors import ApiError, ConfigError
+from kubestow.logs import inform, warn
 from kubestow.service.metrics.component import RequestMetrics
 from kubestow.service.options import SchedulerOptions
 from kubestow.service.user_agent import user_agent
 
+log = logging.getLogger(__name__)
+
 # How long a review may take.
 REVIEW_TIMEOUT_S: Final = 10.0
+# Between attempts to read the version of a server that does not answer.
+VERSION_PAUSES_S: Final = (1.0, 2.0)
+# After those, for as long as it takes. The log mentions each minute that it does not answer.
+VERSION_PAUSE_S: Final = 1.0
+VERSION_REMIND_S: Final = 60.0
+# Answers that are final once they came so often: a server that starts has no roles at first.
+VERSION_REFUSED: Final = (403, 404)
+VERSION_REFUSALS: Final = 3
 ELECTION_TIMEOUT_S_MIN: Final = 1.0
+
+
+class VersionReader(Protocol):
+    async def server_version(self) -> str: ...
 
 
 class ReviewClient(Protocol):
@@ -113,6 +133,87 @@ def connect(
         authorization=maker.reviewer(options.authorization.kubeconfig),
         lease_events=election,
     )
+
+
+# --- the edition of the server ---
+
+
+async def edition_to_run(options: SchedulerOptions) -> Edition | None:
+    """The edition of the server's version; None if it does not answer soon.
+
+    The newest if it refuses to say. ConfigError without a server. The edition stays the same while
+    the process runs.
+    """
+    return await _edition_to_run(options, VERSION_PAUSES_S)
+
+
+async def edition_once_known(options: SchedulerOptions) -> Edition:
+    """As `edition_to_run`, when the server answers, whenever that is."""
+    edition = await _edition_to_run(options, repeat(VERSION_PAUSE_S))
+    assert edition is not None
+    return edition
+
+
+async def _edition_to_run(options: SchedulerOptions, pauses_s: Iterable[float]) -> Edition | None:
+    clock, connection = SystemClock(), options.config.client_connection
+    server = find_server(clock, kubeconfig=connection.kubeconfig, master=options.master)
+    session = ApiSession(server, clock, user_agent=user_agent(), qps=-1, burst=1)
+    client = HttpClient(session, rng=np.random.default_rng())
+    try:
+        version = await read_server_version(client, clock, pauses_s)
+    finally:
+        client.close()
+    if version is None:
+        return None
+    edition, note = edition_of_server(version)
+    what = f"Scheduling as the nearest version: {note}" if note else "Scheduling as the server does"
+    inform(log, what, server=version, compatibility=str(edition.version))
+    return edition
+
+
+async def read_server_version(
+    client: VersionReader, clock: Clock, pauses_s: Iterable[float]
+) -> str | None:
+    """Empty if the server refuses to say; None if it does not answer, with these pauses."""
+    refusals, problem, logged_s = 0, "", clock.monotonic_s()
+    for pause_s in chain((0.0,), pauses_s):
+        await asyncio.sleep(pause_s)
+        try:
+            return await client.server_version()
+        except ApiError as error:
+            problem = str(error)
+            refusals += error.code in VERSION_REFUSED
+        if refusals == VERSION_REFUSALS:
+            warn(log, "The API server does not tell its version", err=problem)
+            return ""
+        if clock.monotonic_s() - logged_s > VERSION_REMIND_S:
+            logged_s = clock.monotonic_s()
+            warn(log, "Still waiting for the version of the API server", err=problem)
+    warn(log, "Waiting for the version of the API server", err=problem)
+    return None
+
+
+async def note_other_edition(client: ClusterClient, running: Edition) -> None:
+    """Log if the server's version is not that of the edition that runs.
+
+    A new leader calls this: the control plane may have been upgraded since its process started.
+    """
+    if not running.is_modern or not isinstance(client, HttpClient):
+        return
+    try:
+        version = await client.server_version()
+    except ApiError as error:
+        log.warning("cannot read the version of the API server: %s", error)
+        return
+    edition, _ = edition_of_server(version)
+    if edition is not running:
+        log.warning(
+            "the API server is %s and this process schedules as %s; restart it without "
+            "--compatibility to schedule as %s",
+            version,
+            running.version,
+            edition.version,
+        )
 
 
 class _ClientMaker:

@@ -30,6 +30,36 @@ class CompareFormat(StrEnum):
     CSV = "csv"
 
 
+class UpgradeFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    # For a ticket.
+    MARKDOWN = "markdown"
+
+
+class RebalanceFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    # For kubectl.
+    SCRIPT = "script"
+
+
+class AlsoMoved(StrEnum):
+    """Pods that `rebalance --also` evicts as well."""
+
+    LOCAL_VOLUMES = "local-volumes"
+    JOBS = "jobs"
+
+
+class FailOn(StrEnum):
+    """What `upgrade --fail-on` exits with code 1 for."""
+
+    CHANGED = "changed"
+    BROKEN = "broken"
+
+
 class ExplainFormat(StrEnum):
     TEXT = "text"
     WIDE = "wide"
@@ -67,3 +97,17 @@ class TraceFormat(StrEnum):
 
     OPENB = "openb"
     CSV = "csv"
+    ALIBABA_2018 = "alibaba2018"
+    AZURE_2019 = "azure2019"
+
+
+class TestFormat(StrEnum):
+    """The output formats of `test`."""
+
+    TABLE = "table"
+    JSON = "json"
+    JUNIT = "junit"
+    # Annotations at the lines of manifests.
+    GITHUB = "github"
+    # One comment of a pull request.
+    MARKDOWN = "markdown"

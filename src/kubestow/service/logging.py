@@ -21,7 +21,7 @@ from typing import Final, TextIO, cast
 import msgspec
 
 from kubestow.logs import FIELDS, ObjectName, level_of
-from kubestow.redaction import without_secrets
+from kubestow.redaction import printable_lines, without_secrets
 
 _LETTERS: Final = (
     (logging.CRITICAL, "F"),
@@ -100,7 +100,8 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields = fields_of(record)
         message = record.getMessage()
-        line = f"{self._header(record)} {message if fields is None else _quoted(message)}"
+        shown = printable_lines(message) if fields is None else _quoted(message)
+        line = f"{self._header(record)} {shown}"
         if fields:
             line += "".join(f" {key}={text_value(value)}" for key, value in fields.items())
         if record.exc_info:
@@ -162,7 +163,7 @@ def text_value(value: object) -> str:
 def _quoted(text: str) -> str:
     if "\n" in text:
         # As klog prints texts of several lines: indented, not escaped.
-        inner = text.replace("\n", "\n\t")
+        inner = printable_lines(text).replace("\n", "\n\t")
         return f"<\n\t{inner}\n >"
     return msgspec.json.encode(text).decode()
 

@@ -26,15 +26,15 @@ from kubestow.config.flags import ParsedFlags, apply_flags, parse_flags
 from kubestow.config.scalars import Duration
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config, validate_config
+from kubestow.editions import CORE
+from kubestow.editions.edition import Edition
 from kubestow.editions.options import EditionOptions, edition_options, with_named_lock
 from kubestow.errors import ConfigError
-from kubestow.service.versions import UPSTREAM_VERSION
 
 PROGRAM: Final = "kube-scheduler"
 
-_MINOR: Final = 36
-_OLDEST_MINOR: Final = 33  # the oldest emulated version
-_PREVIOUS: Final = f"1.{_MINOR - 1}"
+# How many minor versions back the oldest is that can be emulated.
+_EMULATED_MINORS: Final = 3
 _TLS_VERSIONS: Final = ("", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
 _METRIC_LABEL: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*,[a-zA-Z_][a-zA-Z0-9_]*")
 
@@ -155,9 +155,10 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_options(
-    arguments: Sequence[str], *, program: str = PROGRAM
+    arguments: Sequence[str], *, program: str = PROGRAM, edition: Edition = CORE
 ) -> SchedulerOptions | RequestedText:
-    """The options in a command line (without the program's name).
+    """The options in a command line (without the program's name). `edition` is for one that names
+    none.
 
     Raises ConfigError with all errors as upstream prints them; FlagError if a flag does not parse.
     """
@@ -165,10 +166,10 @@ def parse_options(
     if any(flags.arguments):
         got = " ".join(f'"{argument}"' for argument in flags.arguments)
         raise ConfigError(f'"{program}" does not take any arguments, got [{got}]')
-    choice = edition_options(flags)
+    choice = edition_options(flags, edition)
     gates = choice.gates if choice.edition.is_modern else DEFAULT_GATES
-    versions = _Versions.of(flags)
-    answer = _version_text(flags)
+    versions = _Versions.of(flags, gates.edition)
+    answer = _version_text(flags, gates.edition)
     if answer is not None:
         return answer
     logging = LoggingOptions.of(flags)
@@ -192,7 +193,7 @@ def parse_options(
         config_file=flags.text("config"),
         write_config_to=flags.text("write-config-to"),
         emulated_version=versions.emulated,
-        reported_version=_reported_version(flags),
+        reported_version=_reported_version(flags, gates.edition),
         choice=choice,
         flags=flags,
     )
@@ -218,22 +219,24 @@ def _config(flags: ParsedFlags, gates: FeatureGates, choice: EditionOptions) -> 
 
 
 class _Versions(NamedTuple):
+    minor: int
     emulated: str
     min_compatibility: str  # empty if not set
 
     @classmethod
-    def of(cls, flags: ParsedFlags) -> "_Versions":
-        emulated = _version_of("emulated-version", flags) or f"1.{_MINOR}"
-        return cls(emulated, _version_of("min-compatibility-version", flags))
+    def of(cls, flags: ParsedFlags, edition: Edition) -> "_Versions":
+        emulated = _version_of("emulated-version", flags) or f"1.{edition.minor}"
+        return cls(edition.minor, emulated, _version_of("min-compatibility-version", flags))
 
     def errors(self) -> list[str]:
         errors: list[str] = []
-        if not _OLDEST_MINOR <= _minor_of(self.emulated) <= _MINOR:
-            between = f"[1.{_OLDEST_MINOR}, {UPSTREAM_VERSION[1:].rpartition('.')[0]}.0]"
+        oldest = self.minor - _EMULATED_MINORS
+        if not oldest <= _minor_of(self.emulated) <= self.minor:
+            between = f"[1.{oldest}, 1.{self.minor}.0]"
             errors.append(f"emulation version {self.emulated} is not between {between}")
         compatible = self.min_compatibility
-        if compatible and not _OLDEST_MINOR <= _minor_of(compatible) <= _minor_of(self.emulated):
-            between = f"[1.{_OLDEST_MINOR}, {self.emulated}]"
+        if compatible and not oldest <= _minor_of(compatible) <= _minor_of(self.emulated):
+            between = f"[1.{oldest}, {self.emulated}]"
             errors.append(f"minCompatibilityVersion version {compatible} is not between {between}")
         return errors
 
@@ -257,23 +260,22 @@ def _minor_of(version: str) -> int:
     return int(minor) if major == "1" else -1
 
 
-def _version_text(flags: ParsedFlags) -> RequestedText | None:
+def _version_text(flags: ParsedFlags, edition: Edition) -> RequestedText | None:
     wanted = flags.text("version")
     if wanted == "true":
-        return RequestedText(f"Kubernetes {UPSTREAM_VERSION}")
+        return RequestedText(f"Kubernetes {edition.release}")
     if wanted == "raw":
-        major, minor, _ = UPSTREAM_VERSION[1:].split(".")
         parts = (
-            f'Major:"{major}", Minor:"{minor}", GitVersion:"{UPSTREAM_VERSION}", '
+            f'Major:"1", Minor:"{edition.minor}", GitVersion:"{edition.release}", '
             f'Compiler:"{sys.implementation.name}", Platform:"{sys.platform}"'
         )
         return RequestedText(f"version.Info{{{parts}}}")
     return None
 
 
-def _reported_version(flags: ParsedFlags) -> str:
+def _reported_version(flags: ParsedFlags, edition: Edition) -> str:
     version = flags.text("version")
-    return version if version.startswith("v") else UPSTREAM_VERSION
+    return version if version.startswith("v") else edition.release
 
 
 # --- what is checked before the configuration is read ---
@@ -286,7 +288,7 @@ def _option_errors(flags: ParsedFlags, gates: FeatureGates, versions: _Versions)
         *validate_config(complete_config(SchedulerConfig(), gates), gates),
         *_serving_errors(flags),
         *_authentication_errors(flags),
-        *_metrics_errors(flags),
+        *_metrics_errors(flags, gates.edition),
         *_budget_errors(flags),
         *_recording_errors(flags),
         *_page_errors(flags),
@@ -340,13 +342,14 @@ def _authentication_errors(flags: ParsedFlags) -> list[str]:
     ]
 
 
-def _metrics_errors(flags: ParsedFlags) -> list[str]:
+def _metrics_errors(flags: ParsedFlags, edition: Edition) -> list[str]:
     errors: list[str] = []
+    previous = f"1.{edition.minor - 1}"
     version = flags.text("show-hidden-metrics-for-version")
-    if version not in ("", _PREVIOUS):
+    if version not in ("", previous):
         errors.append(
             "--show-hidden-metrics-for-version must be omitted or have the value "
-            f"'{_PREVIOUS}'. Only the previous minor version is allowed"
+            f"'{previous}'. Only the previous minor version is allowed"
         )
     labels = flags.pairs("allow-metric-labels")
     if any(not _METRIC_LABEL.fullmatch(key) for key in labels):

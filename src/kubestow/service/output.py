@@ -21,18 +21,29 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from kubestow.redaction import printable_lines
 from kubestow.service.formats import DataFormat, OutputFormat
+
+
+class _PlainConsole(Console):
+    """A console on which only styles make escape sequences, never the texts."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        plain = (printable_lines(each) if isinstance(each, str) else each for each in objects)
+        super().print(*plain, **options)
 
 
 def stdout() -> Console:
     """For texts with colours; without a terminal lines are not wrapped."""
     is_terminal = sys.stdout.isatty()
-    return Console(width=None if is_terminal else 200, highlight=False, soft_wrap=not is_terminal)
+    return _PlainConsole(
+        width=None if is_terminal else 200, highlight=False, soft_wrap=not is_terminal
+    )
 
 
 def stderr() -> Console:
     """For progress and remarks, so that output can be piped."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return _PlainConsole(stderr=True, highlight=False, soft_wrap=True)
 
 
 def progress_bar(description: str) -> Progress:
@@ -62,6 +73,15 @@ def run_bar() -> Progress:
         transient=True,
         disable=not sys.stderr.isatty(),
     )
+
+
+def run_fields(*, time_s: float, until_s: float, placed: int, elapsed_s: float) -> dict[str, Any]:
+    """What a `run_bar` shows of a run whose total is 1: virtual time, and pods a second."""
+    return {
+        "completed": time_s / until_s,
+        "description": f"Playing {duration_text(time_s)} of {duration_text(until_s)}",
+        "rate": f"{placed / elapsed_s:,.0f} pods/s" if elapsed_s > 0 else "",
+    }
 
 
 def print_data(data: Any, output: OutputFormat | DataFormat) -> None:

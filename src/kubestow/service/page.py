@@ -45,6 +45,7 @@ class PageParts(NamedTuple):
 
     listeners   the scheduler's own list
     clock       the cluster's time; `time` is how it passes
+    history     attempts of waiting pods, also those made before the page is served
     """
 
     mode: Mode
@@ -53,6 +54,7 @@ class PageParts(NamedTuple):
     config: SchedulerConfig
     gates: FeatureGates
     clock: Clock
+    history: AttemptHistory
     suggest: Suggest
     time: Callable[[], ClockState] | None = None
     actions: Actions | None = None
@@ -79,10 +81,10 @@ async def local_page(
             time=parts.time,
             past_rows=parts.past_rows,
             is_stepwise=True,
+            gates=parts.gates,
         )
     )
     facts = page_facts(parts.mode, parts.scheduler, parts.config, parts.gates, parts.actions)
-    history = AttemptHistory(parts.clock)
 
     async def begin() -> tuple[Feed, LocalPage]:
         feed = Feed(follower, thread, is_always_on=True)
@@ -90,7 +92,7 @@ async def local_page(
             feed,
             facts,
             Assets(),
-            history=history,
+            history=parts.history,
             suggest=parts.suggest,
             actions=parts.actions,
         )

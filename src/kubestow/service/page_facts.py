@@ -9,7 +9,6 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import write_config
 from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.profile import Profile, plugin_name
-from kubestow.service.versions import UPSTREAM_VERSION
 from kubestow.web.picture import PageFacts
 from kubestow.web.protocol import Mode, ProfilePlugin, ProfileState
 from kubestow.web.routes import Actions
@@ -25,7 +24,7 @@ def page_facts(
     return PageFacts(
         mode=mode,
         version=__version__,
-        upstream=UPSTREAM_VERSION,
+        upstream=gates.edition.release,
         profiles=profile_states(scheduler.profiles.values()),
         config=write_config(config, gates),
         actions=() if actions is None else actions.names,

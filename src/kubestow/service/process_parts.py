@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from kubestow.clock import Clock
+from kubestow.editions.rules import Rules
 from kubestow.service.connections import Connections
 from kubestow.service.loops import Loops
 from kubestow.service.metrics.process_metrics import ComponentMetrics, ProcessMetrics
@@ -32,8 +33,11 @@ class ProcessParts(NamedTuple):
     build: Build
 
 
-def todays_parts(options: SchedulerOptions, clock: Clock, rng: np.random.Generator) -> ProcessParts:
-    metrics = ProcessMetrics(options, clock, rng)
+def modern_parts(
+    options: SchedulerOptions, clock: Clock, rng: np.random.Generator, rules: Rules
+) -> ProcessParts:
+    """The process of an edition whose gates, profiles and flags are read as those of the core."""
+    metrics = ProcessMetrics(options, clock, rng, options.choice.edition.metric_names)
 
     async def build(
         connections: Connections,
@@ -50,6 +54,7 @@ def todays_parts(options: SchedulerOptions, clock: Clock, rng: np.random.Generat
             clock,
             rng,
             hostname=hostname,
+            rules=rules,
             loops=loops,
             set_verbosity=set_verbosity,
             on_synced=on_synced,

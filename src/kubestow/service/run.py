@@ -30,21 +30,24 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.clock import Clock
 from kubestow.cluster.election import process_identity
 from kubestow.cluster.events import EventRecorder
+from kubestow.config.profile import enabled_names
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import write_config
+from kubestow.editions.edition import Edition
 from kubestow.editions.rules import CORE_RULES, Rules
 from kubestow.engine.bind import BindPermission
+from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.engine.observer import DecisionListener
 from kubestow.engine.profile_events import ProfileEvents
 from kubestow.engine.watching import ClusterWatcher
 from kubestow.errors import CacheCorruptedError, ConfigError, InputError
 from kubestow.explain.history import AttemptHistory
-from kubestow.explain.running_pod import RunningPod, find_running
+from kubestow.explain.running_pod import RunningPod, find_running, kept_attempts
 from kubestow.files import keeping
 from kubestow.framework.attempt_timer import AttemptTimer
 from kubestow.logs import fail, inform, is_printed
 from kubestow.plugins.loading import load_plugins
-from kubestow.service.connections import Connections
+from kubestow.service.connections import Connections, note_other_edition
 from kubestow.service.debugger import CacheDebugger
 from kubestow.service.leadership import Leadership
 from kubestow.service.loops import Loops, OtherLoop, SharedLoops
@@ -55,6 +58,7 @@ from kubestow.service.serving.serving import Serving
 
 if TYPE_CHECKING:
     from kubestow.recording.recording import RunRecording
+    from kubestow.service.measuring.measuring import Measuring
     from kubestow.service.run_page import RunPage
 
 log = logging.getLogger(__name__)
@@ -63,6 +67,14 @@ log = logging.getLogger(__name__)
 DRAIN_S: Final = 5.0
 # How long the last events may take to be sent.
 FLUSH_S: Final = 2.0
+
+
+class OtherEditionError(Exception):
+    """The server is of another version than this process schedules as."""
+
+    def __init__(self, edition: Edition) -> None:
+        super().__init__(f"the API server is {edition.version}")
+        self.edition = edition
 
 
 class RunError(Exception):
@@ -101,6 +113,8 @@ class ServiceProcess(ABC):
         self.options = options
         self.config = config
         self.is_stopping = False
+        # Where the server's version is not known yet: waits for it, before the informers start.
+        self.edition_once_known: Callable[[], Coroutine[Any, Any, Edition]] | None = None
         self._on_synced = on_synced
         self._loops = loops or SharedLoops()
         self._connections = connections
@@ -162,7 +176,7 @@ class ServiceProcess(ABC):
 
     @abstractmethod
     async def _wait_synced(self) -> None:
-        """Return once the caches are filled."""
+        """Return once the caches are filled, and pods and nodes are followed."""
 
     @abstractmethod
     def _scheduling(self) -> Sequence[Coroutine[Any, Any, None]]:
@@ -195,6 +209,14 @@ class ServiceProcess(ABC):
         """What is known of a pod, for its explanation; versions that keep no attempts know none."""
         return None
 
+    def kept_attempts(self, namespace: str) -> Sequence[FrozenDecision]:
+        """The last attempts of the pods that wait; versions that keep none have none."""
+        return ()
+
+    def conditions(self) -> Sequence[str]:
+        """Lines about the state of what kube-scheduler does not have, for `/statusz`."""
+        return ()
+
     def page_site(self, port: OtherLoop) -> PagePaths | None:
         """The page on the port, made on its loop; None without one."""
         return None
@@ -207,7 +229,10 @@ class ServiceProcess(ABC):
     # --- run ---
 
     async def run(self) -> int:
-        """Run until a stop is requested or a part fails; the exit code of the process."""
+        """Run until a stop is requested or a part fails; the exit code of the process.
+
+        OtherEditionError if the server turns out to be of another version; nothing was scheduled.
+        """
         inform(
             log,
             "Starting Kubernetes Scheduler",
@@ -219,12 +244,26 @@ class ServiceProcess(ABC):
                 await self._loops.port.run(self.serving.start(self))
                 self._spawn(self._loops.port.run(self.serving.trust.run()))
             self._spawn(self.recorder.run())
+            if self.edition_once_known is not None:
+                await self._check_edition(self.edition_once_known())
             # Spec 09 §5: a standby may be configured to start its watches when it leads.
             if self.leadership is None or not self.config.delay_cache_until_active:
                 self._start_informers()
             return await self._work()
         finally:
             await self._end()
+
+    async def _check_edition(self, reading: Coroutine[Any, Any, Edition]) -> None:
+        """Wait until the server's version is known, or a stop is requested."""
+        known = asyncio.ensure_future(reading)
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await _first(known, stopping, self._failed)
+            if known.done() and known.result() is not self.options.choice.edition:
+                raise OtherEditionError(known.result())
+        finally:
+            known.cancel()
+            stopping.cancel()
 
     async def _work(self) -> int:
         leadership = self.leadership
@@ -268,6 +307,9 @@ class ServiceProcess(ABC):
         if self._on_synced is not None:
             self._on_synced()
         running = [self._spawn(work) for work in self._scheduling()]
+        if self.leadership is not None:
+            edition = self.options.choice.edition
+            self._spawn(note_other_edition(self._connections.main, edition))
         limit_s = 0.0
         try:
             await self._stopping.wait()
@@ -372,6 +414,12 @@ class SchedulerProcess(ServiceProcess):
         client = connections.main if recording is None else recording.client(connections.main)
         # The page adds itself while one is open.
         listeners: list[DecisionListener] = []
+        self._measuring: Measuring | None = None
+        if any("LoadAware" in enabled_names(one.plugins) for one in self.config.profiles):
+            # Imported here: a scheduler without the plugin loads nothing of it.
+            from kubestow.service.measuring import measuring
+
+            self._measuring = measuring.Measuring(self.config)
         self.history = AttemptHistory(clock)
         metrics.own.observe_history(self.history)
         self.scheduler = rules.factory(
@@ -390,6 +438,7 @@ class SchedulerProcess(ServiceProcess):
             leaves_to_chance=True,
             rng=scheduler_rng,
             listeners=listeners,
+            usage=None if self._measuring is None else self._measuring.usage,
             timer=AttemptTimer(
                 clock.monotonic_s,
                 budget_s=options.attempt_budget.seconds,
@@ -397,6 +446,9 @@ class SchedulerProcess(ServiceProcess):
             ),
         ).build()
         metrics.scheduler.observe(self.scheduler)
+        if self._measuring is not None:
+            self._measuring.connect(self.scheduler, connections.main, clock)
+            self._measuring.observe(metrics.own)
         if recording is not None:
             recording.observe_extenders(self.scheduler)
         self.watcher = ClusterWatcher(
@@ -412,7 +464,9 @@ class SchedulerProcess(ServiceProcess):
             # Imported here: a scheduler without the page loads nothing of it.
             from kubestow.service import run_page
 
-            self._page = run_page.RunPage(self.scheduler, listeners, clock, self.leadership)
+            self._page = run_page.RunPage(
+                self.scheduler, listeners, clock, self.leadership, self.options.gates
+            )
 
     @property
     def has_synced(self) -> bool:
@@ -422,12 +476,19 @@ class SchedulerProcess(ServiceProcess):
         return self.scheduler.objects.pods.list()
 
     def running_pod(self, namespace: str, name: str) -> RunningPod | None:
-        return find_running(self.scheduler, self.history, namespace, name)
+        gates = self.options.gates
+        return find_running(self.scheduler, self.history, namespace, name, gates)
+
+    def kept_attempts(self, namespace: str) -> Sequence[FrozenDecision]:
+        return kept_attempts(self.scheduler, self.history, namespace)
 
     def page_site(self, port: OtherLoop) -> PagePaths | None:
         if self._page is None:
             return None
         return self._page.site(self.config, self.options.gates, self.history, port)
+
+    def conditions(self) -> Sequence[str]:
+        return () if self._measuring is None else self._measuring.conditions()
 
     def compare_and_dump(self) -> None:
         self.debugger.compare_and_dump()
@@ -437,9 +498,12 @@ class SchedulerProcess(ServiceProcess):
             group.create_task(self.watcher.run())
             if self.recording is not None:
                 group.create_task(self.recording.run(self.scheduler))
+            if self._measuring is not None:
+                group.create_task(self._measuring.run(self.watcher))
 
     async def _wait_synced(self) -> None:
         await self.watcher.wait_synced()
+        await self.watcher.wait_following()
 
     def _scheduling(self) -> Sequence[Coroutine[Any, Any, None]]:
         return (self.scheduler.run(), self.scheduler.queue.run_timers())

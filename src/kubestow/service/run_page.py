@@ -25,12 +25,13 @@ class RunPage:
         listeners: MutableSequence[DecisionListener],
         clock: Clock,
         leadership: Leadership | None,
+        gates: FeatureGates,
     ) -> None:
         """`listeners` are the scheduler's own; the page adds itself while one is open."""
         self._scheduler = scheduler
         self._leadership = leadership
         self._follower = PageFollower(
-            FollowedParts(scheduler, listeners, clock, real=clock, leader=self._leader)
+            FollowedParts(scheduler, listeners, clock, real=clock, leader=self._leader, gates=gates)
         )
 
     def site(

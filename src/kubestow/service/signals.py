@@ -22,6 +22,12 @@ log = logging.getLogger(__name__)
 REACTION_S: Final = 5.0
 
 
+def end_at_once() -> None:
+    """Signals end the process, as before there was anything to stop."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 class StopSignals:
     """Made on the scheduler's loop, in the main thread."""
 

@@ -16,8 +16,8 @@ _INDENT: Final = " " * 10
 _INTRODUCTION: Final = """\
 Usage: {program} [flags]
 
-Schedules the pods of a cluster as kube-scheduler v1.36 does, and takes its flags, configuration \
-file and environment. It runs until it is stopped.
+Schedules the pods of a cluster as kube-scheduler of its version does (v1.37, v1.36), and takes \
+its flags, configuration file and environment. It runs until it is stopped.
 
 Most runs need only these:
 

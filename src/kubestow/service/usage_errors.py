@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import typer
 
-from kubestow.redaction import without_secrets
+from kubestow.redaction import printable_lines, without_secrets
 from kubestow.service.help import plain_limits
 
 # Typer's base of all errors about the command line, which it does not export.
@@ -42,7 +42,7 @@ _EXPECTED: Final = (
 
 def print_error(text: str, command: str = "") -> None:
     """Print an error and how to get help, on standard error."""
-    text = without_secrets(text)
+    text = printable_lines(without_secrets(text))
     program = f"kubestow {command}" if command else "kubestow"
     if len(text) > TEXT_LENGTH_MAX:
         text = f"{text[:TEXT_LENGTH_MAX]}…"
@@ -57,7 +57,8 @@ def usage_error_text(error: Any) -> str:
             if found := pattern.fullmatch(error.message.removesuffix(".")):
                 option = max(error.param.opts, key=len)
                 return f'{option} is "{found[1]}", expected {_plain(found.expand(expected))}'
-    text: str = error.format_message()
+    # Of a missing argument the values follow, each on a line.
+    text: str = error.format_message().partition(" Choose from:")[0]
     if found := _NEAR_OPTIONS.fullmatch(text):
         return _option_text(found[1], found[2].split(", "))
     for pattern, plain in _REWORDED:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from kubestow import __version__
-from kubestow.service.versions import UPSTREAM_VERSION
+from kubestow.editions import NEWEST
 
 # Machines under the names that Go has for them.
 _MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -17,7 +17,7 @@ def user_agent() -> str:
     program = Path(sys.argv[0]).name or "kubestow"
     if program == "__main__.py":
         program = "kubestow"
-    return f"{program}/{__version__} ({go_platform()}) kubernetes/{UPSTREAM_VERSION}"
+    return f"{program}/{__version__} ({go_platform()}) kubernetes/{NEWEST}"
 
 
 def go_platform() -> str:

@@ -2,19 +2,17 @@
 
 import platform
 from importlib.metadata import version
-from typing import Final
 
 import msgspec
 
 from kubestow import __version__
-
-# The version of Kubernetes whose behaviour is implemented, and that is reported as it reports it.
-UPSTREAM_VERSION: Final = "v1.36.4"
+from kubestow.editions import CORE, NEWEST, edition_named
 
 
 class Versions(msgspec.Struct, frozen=True, kw_only=True):
     kubestow: str
-    kubernetes: str
+    # Releases of Kubernetes whose decisions are followed, newest first.
+    kubernetes: tuple[str, ...]
     python: str
     numpy: str
 
@@ -22,7 +20,7 @@ class Versions(msgspec.Struct, frozen=True, kw_only=True):
 def versions() -> Versions:
     return Versions(
         kubestow=__version__,
-        kubernetes=UPSTREAM_VERSION,
+        kubernetes=(edition_named(NEWEST).release, CORE.release),
         python=platform.python_version(),
         numpy=version("numpy"),
     )

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 from typing import Any
 
 import pytest
@@ -18,6 +19,13 @@ from kubestow.simulator.bench.measurement import PodTimes
 from kubestow.simulator.bench.upstream import CALIBRATION_S
 
 SMALL = ["bench", "--workload", "ResourceClaimTemplate", "--nodes", "300", "--pods", "30"]
+
+
+class _Interrupts:
+    """Interrupts the process that unpickles it, as Ctrl-C does."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return signal.raise_signal, (signal.SIGINT,)
 
 
 class _EndsTheProcess:
@@ -196,6 +204,16 @@ def test_a_process_that_ends_early_is_an_error(monkeypatch: pytest.MonkeyPatch) 
     assert str(result.exception).startswith(
         "SchedulingWithResourceClaimTemplate: the process ended"
     )
+
+
+def test_ctrl_c_ends_the_process_that_measures_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # In a terminal it reaches both; here only the one that measures.
+    monkeypatch.setattr(bench_measure, "_measure", _Interrupts())
+    result = CliRunner().invoke(app, SMALL)
+    assert "the process ended" in str(result.exception)
+    assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.slow

@@ -205,7 +205,11 @@ def test_intervals_need_several_seeds(run: Run) -> None:
 @pytest.mark.parametrize(
     ("variant", "message"),
     [
-        ("old=v1.8", 'variant "old": there is no version "v1.8", only v1.9, v1.17, v1.20, v1.36'),
+        (
+            "old=v1.8",
+            'variant "old": there is no version "v1.8", only v1.9, v1.17, v1.20, v1.36, v1.37',
+        ),
+        ("v9.9", 'variant "v9.9": there is no version "v9.9"'),
         ("x=missing.yaml", 'variant "x": cannot read "missing.yaml": No such file or directory'),
         ("x=no_module:Y", 'variant "x" (seed 0): cannot load plugin "no_module:Y": no module'),
         ("x=packed.yaml,day.yaml", 'variant "x": has two configurations'),

@@ -110,7 +110,7 @@ def test_the_inside_of_an_older_version_is_shown():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--compatibility", "v1.9"], "--compatibility needs --verbose"),
+        (["--compatibility", "v1.9"], "--compatibility v1.9 needs --verbose"),
         (["--serve", "--verbose"], "--verbose has no effect with --serve"),
         (["--page", "--verbose"], "--verbose has no effect with --page"),
         (["--verbose", "--record", "x"], "--record has no effect with --verbose"),

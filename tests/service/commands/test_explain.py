@@ -72,6 +72,16 @@ def explain(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.stdout
 
 
+def test_load_aware_without_measurements_is_warned_of(path: str) -> None:
+    config = str(Path(__file__).parents[3] / "examples/load_aware/load_aware.conf")
+    for asked in (("web",), ("--all",)):
+        result = CliRunner().invoke(app, ["explain", *asked, "-f", path, "--config", config])
+        assert result.exit_code == 0
+        assert "LoadAware takes no part: nothing is measured here" in result.stderr
+        without = CliRunner().invoke(app, ["explain", *asked, "-f", path])
+        assert "LoadAware" not in without.stderr
+
+
 # --- formats ---
 
 
@@ -88,7 +98,10 @@ def test_a_pending_pod_in_words(path: str) -> None:
         "What would make it fit\n  1. tolerate the taint team=db:NoSchedule",
     ):
         assert text in output
-    assert all(len(line) <= 100 for line in output.splitlines())
+    # Commands are copied, and never wrapped.
+    lines = [line for line in output.splitlines() if not line.startswith("     $ kubectl ")]
+    assert len(lines) < len(output.splitlines())
+    assert all(len(line) <= 100 for line in lines)
     _, without = explain("web", "-f", path, "--no-suggestions")
     assert "What would make it fit" not in without
 
@@ -129,7 +142,15 @@ def test_data_has_the_fields_of_the_reference(path: str, read: tuple[str, object
         "TaintNotTolerated",
     ]
     first = found["suggestions"][0]
-    assert set(first) == {"kind", "text", "patches", "node", "verified"}
+    assert set(first) == {
+        "kind",
+        "text",
+        "patches",
+        "node",
+        "verified",
+        "commands",
+        "effect",
+    }
     assert first["patches"][0]["kind"] == "Pod"
 
 
@@ -194,7 +215,7 @@ def test_annotations_are_an_object_of_texts(path: str) -> None:
         pytest.param(
             ["web", "--from", "https://x"],
             2,
-            "--from is what a running scheduler has kept; leave out -f and --node",
+            "--from is what a running scheduler has kept; leave out -f, --node",
             id="from-and-files",
         ),
     ],
@@ -317,3 +338,99 @@ def test_alone_is_for_files() -> None:
     code, output = explain("web", "--alone")
     assert code == 2
     assert output.startswith("--alone is for pods of files")
+
+
+def test_names_that_are_close_are_said(path: str, tmp_path: Path) -> None:
+    assert explain("forein", "-f", path)[1] == 'there is no pod "forein"; there is default/foreign'
+    file = tmp_path / "apps.yaml"
+    file.write_text(
+        Path(workload(tmp_path)).read_text().replace('"name": "web"', '"name": "website"')
+    )
+    _, output = explain("deploy/webstie", "-f", path, "-f", str(file))
+    assert output == 'there is no pod of "deploy/webstie"; there is website'
+
+
+@pytest.mark.parametrize("asked", ["web", "deploy/web"])
+def test_a_pod_that_is_refused_says_why(path: str, tmp_path: Path, asked: str) -> None:
+    file = tmp_path / "refused.yaml"
+    template = {
+        "spec": {"priorityClassName": "golden", "containers": [{"name": "c", "image": "i"}]}
+    }
+    labels = {"app": "web"}
+    refused = {
+        "web": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "gold"}, **template},
+        "deploy/web": {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "gold"},
+            "spec": {
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": labels}, **template},
+            },
+        },
+    }[asked]
+    known = {"kind": "PriorityClass", "metadata": {"name": "goldan"}, "value": 70}
+    known["apiVersion"] = "scheduling.k8s.io/v1"
+    file.write_text(yaml.safe_dump_all([refused, known]))
+    code, output = explain(asked.replace("web", "gold"), "-f", path, "-f", str(file))
+    assert code == 2
+    assert "cannot be made: " in output
+    assert output.endswith(
+        "no PriorityClass with name golden was found; there is goldan; it is made with: kubectl "
+        "create priorityclass golden --value=70"
+    )
+
+
+# --- many pods ---
+
+
+@pytest.mark.parametrize("asked", [("--all",), ("-l", "app=web"), ("--all", "-n", "default")])
+def test_many_pods_are_grouped(path: str, tmp_path: Path, asked: tuple[str, ...]) -> None:
+    code, output = explain(*asked, "-f", path, "-f", workload(tmp_path))
+    assert code == 0
+    assert "Why they wait\n" in output
+    assert "of Deployment default/web (3)" in output
+    assert "What helps most of them, all placed together\n  1. " in output
+
+
+def test_a_workload_is_named_as_for_kubectl(path: str, tmp_path: Path) -> None:
+    files = ("-f", path, "-f", workload(tmp_path))
+    for name in ("deploy/web", "Deployment/web"):
+        _, output = explain(name, *files, "-o", "json")
+        found = json.loads(output)
+        assert (found["waiting"], found["fitting"]) == (3, 0)
+    _, changed = explain("deploy/web", *files, "--add-nodes", "3", "--like", "small", "-o", "json")
+    assert json.loads(changed)["causes"][0]["count"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        pytest.param(("deploy/nope",), 'there is no pod of "deploy/nope"', id="no-workload"),
+        pytest.param(("-l", "a=b"), 'there is no pod of labels "a=b"', id="no-labels"),
+        pytest.param(("web", "--all"), "give one of a workload, --selector and --all", id="two"),
+        pytest.param(("--all", "--node", "n"), "--node is for one pod", id="node"),
+        pytest.param((), "name a pod, a workload such as deploy/web", id="nothing"),
+    ],
+)
+def test_what_cannot_be_asked_of_many(path: str, arguments: tuple[str, ...], error: str) -> None:
+    code, output = explain(*arguments, "-f", path)
+    assert code == 2
+    assert output.startswith(error)
+
+
+def workload(folder: Path) -> str:
+    """A file with a Deployment whose pods fit nowhere."""
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {
+            "containers": [
+                {"name": "main", "image": "x", "resources": {"requests": {"cpu": "900"}}}
+            ]
+        },
+    }
+    spec = {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    document = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}
+    file = folder / "workload.json"
+    file.write_text(json.dumps({**document, "spec": spec}))
+    return str(file)

@@ -64,6 +64,58 @@ def test_the_same_configuration_decides_the_same(
     assert capsys.readouterr().out.endswith("of recorded time: 0 differ\n")
 
 
+HUGE = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: huge}
+spec: {containers: [{name: main, image: pause, resources: {requests: {cpu: "500"}}}]}
+"""
+
+
+@pytest.mark.parametrize(("recorded", "other"), [("v1.36", "v1.37"), ("v1.37", "v1.36")])
+def test_the_recorded_version_decides_unless_another_is_named(
+    recorded: str,
+    other: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "huge.yaml").write_text(HUGE)
+    files = [f"-f{ROOT}/examples/cluster.yaml", f"-f{tmp_path}/huge.yaml"]
+    path = str(tmp_path / "huge.rec")
+    run(monkeypatch, "simulate", *files, f"--record={path}", f"--compatibility={recorded}")
+    for version, differing in ((None, 0), (recorded, 0), (other, 1)):
+        options = () if version is None else ("--compatibility", version)
+        capsys.readouterr()
+        assert run(monkeypatch, "replay", path, "-o", "json", *options) == 0
+        report = json.loads(capsys.readouterr().out)
+        assert report["differing"] == differing
+        assert report["isOther"] is bool(differing)
+    (difference,) = report["differences"]
+    assert difference["what"] == ["message"]
+    text = "no new claims to deallocate"
+    assert (text in difference["recorded"]) is (recorded == "v1.36")
+    assert (text in difference["replayed"]) is (other == "v1.36")
+
+
+def test_a_recording_of_an_unknown_version_is_explained_in_one_line(
+    recording: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = with_header(recording, tmp_path / "later.rec", edition="v1.99", gates={"Later": True})
+    capsys.readouterr()
+    assert run(monkeypatch, "replay", str(path)) == 2
+    error = capsys.readouterr().err.splitlines()[0]
+    assert 'it was recorded with the rules of "v1.99", which are not known here' in error
+    assert error.endswith("or decide as another version: --compatibility v1.37")
+    assert run(monkeypatch, "replay", str(path), "--compatibility", "v1.37") == 0
+    assert capsys.readouterr().out.endswith("of recorded time: 0 differ\n")
+    assert run(monkeypatch, "replay", str(path), "--compatibility", "v1.9") == 2
+    assert "recordings are replayed as v1.36 or newer" in capsys.readouterr().err
+
+
 def test_differences_are_explained_by_filters_and_scores(
     recording: Path,
     packing: str,

@@ -251,9 +251,9 @@ def test_a_plugin_that_fails_ends_with_code_3(simulate: Runner, plugin: str, mes
     code, output, errors = simulate(ENABLED % plugin)
     assert code == 3
     assert message in output
-    assert "3 attempts failed with an error." in output
+    assert "4 attempts failed with an error." in output
     retries = [line for line in errors.splitlines() if "Error scheduling pod; retrying" in line]
-    assert len(retries) == 3
+    assert len(retries) == 4
     assert all('pod="default/web"' in line and "err=" in line for line in retries)
     assert errors.count("Traceback") == (1 if plugin == "Raises" else 0)
 

@@ -18,6 +18,12 @@ class Process:
     def pods(self) -> tuple[()]:
         return ()
 
+    def conditions(self) -> tuple[()]:
+        return ()
+
+    def kept_attempts(self, namespace: str) -> tuple[()]:
+        return ()
+
     def running_pod(self, namespace: str, name: str) -> None:
         return None
 

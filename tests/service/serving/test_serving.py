@@ -71,6 +71,12 @@ class Process:
     def pods(self) -> Iterable[Pod]:
         return [make_pod("a", cpu="1")]
 
+    def conditions(self) -> tuple[()]:
+        return ()
+
+    def kept_attempts(self, namespace: str) -> tuple[()]:
+        return ()
+
     def running_pod(self, namespace: str, name: str) -> RunningPod | None:
         """`waiting` was tried once, `new` was not, `gated` is held back, others are not known."""
         if name not in ("waiting", "new", "gated"):

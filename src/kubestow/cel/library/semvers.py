@@ -24,9 +24,10 @@ Identifier = tuple[bool, int, str]
 class Semver:
     """A version. Build metadata is ignored in comparisons."""
 
-    __slots__ = ("_key", "core")
+    __slots__ = ("_key", "_text", "core")
 
-    def __init__(self, core: tuple[int, int, int], pre_release: tuple[str, ...]) -> None:
+    def __init__(self, text: str, core: tuple[int, int, int], pre_release: tuple[str, ...]) -> None:
+        self._text = text
         self.core = core
         # A version without a pre-release comes after all of its pre-releases.
         self._key = (core, not pre_release, tuple(map(_identifier, pre_release)))
@@ -39,6 +40,9 @@ class Semver:
 
     def __hash__(self) -> int:
         return hash(self._key)
+
+    def __str__(self) -> str:
+        return self._text
 
 
 name_type(Semver, SEMVER.name)
@@ -63,7 +67,7 @@ def parse_semver(text: str) -> Semver:
     if "+" in parts[2]:
         for identifier in build.split("."):
             _check_identifier(identifier, "Build meta data", is_numeric_strict=False)
-    return Semver((numbers[0], numbers[1], numbers[2]), identifiers)
+    return Semver(text, (numbers[0], numbers[1], numbers[2]), identifiers)
 
 
 def _number(name: str, text: str) -> int:

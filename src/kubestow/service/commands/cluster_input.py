@@ -7,16 +7,19 @@ import shlex
 import sys
 from collections.abc import Container, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from kubestow.api.files import Document, load_documents
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
+from kubestow.editions import DEFAULT, edition_named, edition_of_server
+from kubestow.editions.edition import Edition, Version
 from kubestow.errors import InputError
 from kubestow.plural import counted
+from kubestow.redaction import printable
 from kubestow.simulator.input.changes import InputChanges, NodesLike
-from kubestow.simulator.input.saving import require_place, save_input
+from kubestow.simulator.input.saving import require_place, save_input, saved_version
 from kubestow.simulator.manifests import Manifests, select_manifests, unknown_field_texts
 from kubestow.simulator.refusals import without_refused
 from kubestow.simulator.scenario.document import API_VERSION as SCENARIO_VERSION
@@ -25,6 +28,10 @@ from kubestow.simulator.scenario.document import KIND as SCENARIO_KIND
 SCENARIO_GROUP: Final = SCENARIO_VERSION.partition("/")[0]
 _PLAYERS: Final = ("simulate", "compare")
 _FIELDS_SHOWN: Final = 10
+if TYPE_CHECKING:
+    from kubestow.clock import Clock
+    from kubestow.cluster.http.kubeconfig import ServerConfig
+
 _REFUSALS_SHOWN: Final = 10
 _PLACES_SHOWN: Final = 5
 
@@ -75,14 +82,16 @@ def load_input(
     reads_config_maps: bool = False,
     dialects: Container[str] = (),
     also_read: Container[str] = (),
+    sets_apart: Container[str] = (),
     gates: FeatureGates = DEFAULT_GATES,
     makes_pods: bool = True,
 ) -> Manifests:
     """The cluster with its changes; InputError says what cannot be used.
 
     Single objects that cannot be used are left out, unless the request is strict. `dialects` are
-    the other API versions of pod groups that are read, `also_read` other kinds. Without
-    `makes_pods`, pods of workloads are made by controllers later.
+    the other API versions of pod groups that are read, `also_read` other kinds, and
+    `sets_apart` those that are returned beside the cluster. Without `makes_pods`, pods of workloads
+    are made by controllers later.
     """
     _check(request, command)
     live = _read_live(request) if request.is_live else []
@@ -98,7 +107,11 @@ def load_input(
     if not loaded:
         raise InputError(f"no objects in {', '.join(request.files)}")
     manifests = select_manifests(
-        loaded, reads_config_maps=reads_config_maps, dialects=dialects, also_read=also_read
+        loaded,
+        reads_config_maps=reads_config_maps,
+        dialects=dialects,
+        also_read=also_read,
+        sets_apart=sets_apart,
     )
     for text in (manifests.ignored_text(), *manifests.notes):
         _report(text)
@@ -112,10 +125,44 @@ def load_input(
     for note in changed.notes:
         _report(note)
     if request.save is not None:
-        file_count = save_input(changed.documents, request.save, force=request.force)
+        file_count = save_input(
+            changed.documents,
+            request.save,
+            force=request.force,
+            server_version=server_version_of(request),
+        )
         files = "1 file" if file_count == 1 else f"{file_count} files"
         _report(f"{counted(len(changed.documents), 'object')} saved in {files}: {request.save}")
-    return manifests._replace(documents=changed.documents)
+    return manifests._replace(documents=changed.documents, refusals=refusals)
+
+
+def edition_of(request: InputRequest, compatibility: Version | None) -> Edition:
+    """The edition to decide with: the one named, that of the cluster, or the default one."""
+    if compatibility is not None:
+        return edition_named(compatibility)
+    return _edition_for(server_version_of(request))
+
+
+def edition_of_live(
+    server: "ServerConfig", clock: "Clock", compatibility: Version | None
+) -> Edition:
+    """The edition named, or that of this server."""
+    if compatibility is not None:
+        return edition_named(compatibility)
+    return _edition_for(_version_at(server, clock))
+
+
+def _edition_for(version: str) -> Edition:
+    if not version:
+        return edition_named(DEFAULT)
+    edition, note = edition_of_server(version)
+    _report(f"{note}: deciding as {edition.version}" if note else "")
+    return edition
+
+
+def server_version_of(request: InputRequest) -> str:
+    """The version of the server that the cluster is or was read from; empty if there is none."""
+    return _live_version(request) if request.is_live else saved_version(request.files)
 
 
 def _check(request: InputRequest, command: str) -> None:
@@ -179,7 +226,7 @@ def _report_refusals(texts: Sequence[str], *, is_strict: bool, has_others: bool)
 
 def _report(text: str) -> None:
     if text:
-        print(text, file=sys.stderr)
+        print(printable(text), file=sys.stderr)
 
 
 def report_unknown_fields(documents: Sequence[Document], *, is_strict: bool) -> None:
@@ -192,6 +239,29 @@ def report_unknown_fields(documents: Sequence[Document], *, is_strict: bool) -> 
         _report(f"warning: {text}")
     if len(texts) > _FIELDS_SHOWN:
         _report(f"warning: {len(texts) - _FIELDS_SHOWN} more unknown fields")
+
+
+def _live_version(request: InputRequest) -> str:
+    # Imported here and below: files need no client.
+    from kubestow.clock import SystemClock
+    from kubestow.cluster.http.users_kubeconfig import Kubeconfig
+
+    clock = SystemClock()
+    return _version_at(Kubeconfig(request.kubeconfig, request.context).server(clock), clock)
+
+
+def _version_at(server: "ServerConfig", clock: "Clock") -> str:
+    """Empty if it cannot be read: then neither can the cluster, which is reported there."""
+    import asyncio
+
+    from kubestow.errors import ApiError
+    from kubestow.service.user_agent import user_agent
+    from kubestow.simulator.input.live import read_version
+
+    try:
+        return asyncio.run(read_version(server, clock, f"{user_agent()}/read"))
+    except ApiError:
+        return ""
 
 
 def _read_live(request: InputRequest) -> list[Document]:

@@ -8,21 +8,24 @@ from typing import Final
 import msgspec
 
 from kubestow.config.decoding import load_config
-from kubestow.config.feature_gates import FeatureGates, parse_gates
+from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates, parse_gates
 from kubestow.config.profile import Plugins
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config
+from kubestow.editions import DEFAULT, edition_named
+from kubestow.editions.choosing import rules_of
+from kubestow.editions.edition import Edition
 from kubestow.errors import ConfigError
 from kubestow.plugins.loading import LoadedPlugins, load_plugins
-from kubestow.plugins.registry import REGISTRY, PluginClass
+from kubestow.plugins.registry import PluginClass
 from kubestow.service.output import stderr
 
 _ERROR_LENGTH_MAX: Final = 1_000
 
 
-def checked_gates(texts: Sequence[str] | None) -> FeatureGates:
+def checked_gates(texts: Sequence[str] | None, edition: Edition | None = None) -> FeatureGates:
     """The gates of the command line; ConfigError if one needs another that is off."""
-    gates = parse_gates(texts or ())
+    gates = parse_gates(texts or (), edition or edition_named(DEFAULT))
     errors = gates.dependency_errors()
     if errors:
         raise ConfigError(f"--feature-gates: {'; '.join(errors)}")
@@ -33,18 +36,21 @@ def checked_gates(texts: Sequence[str] | None) -> FeatureGates:
 
 def load_scheduler_config(
     path: Path | None,
-    registry: Mapping[str, PluginClass] = REGISTRY,
+    registry: Mapping[str, PluginClass] | None = None,
     plugins: Plugins | None = None,
+    gates: FeatureGates = DEFAULT_GATES,
 ) -> LoadedPlugins:
     """The configuration and its plugins; errors are one line and name the file.
 
-    An older version has other plugins, and others by default.
+    Plugins are those of the gates' edition. An older version has other ones, and others by default.
     """
+    if registry is None:
+        registry = rules_of(gates.edition).registry
     if path is None:
         return LoadedPlugins(SchedulerConfig(), dict(registry))
     try:
-        config = load_config(path, plugins=plugins)
-        check_config(config, is_older=plugins is not None)
+        config = load_config(path, gates, plugins)
+        check_config(config, gates, is_older=plugins is not None)
         loaded = load_plugins(config, registry)
     except ConfigError as error:
         # Upstream's text for duplicate keys has line breaks, and one contains the whole file.

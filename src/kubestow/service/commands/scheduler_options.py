@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+from kubestow.editions import DEFAULT
+from kubestow.editions.edition import Version
+
 ConfigFile = Annotated[
     Path | None,
     typer.Option(
@@ -21,5 +24,12 @@ FeatureGates = Annotated[
         metavar="NAME=BOOL,...",
         help="Features of the scheduler and the API server to switch on or off, such as "
         "GenericWorkload=true,GangScheduling=true for gangs. May be repeated.",
+    ),
+]
+Compatibility = Annotated[
+    Version | None,
+    typer.Option(
+        show_default=f"that of the cluster it was read from, else {DEFAULT}",
+        help="Decide as this version of kube-scheduler.",
     ),
 ]

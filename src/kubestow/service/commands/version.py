@@ -6,8 +6,6 @@ import typer
 
 from kubestow.service.formats import DataFormat
 
-_LABELS = {"kubestow": "kubestow", "kubernetes": "Kubernetes", "python": "Python", "numpy": "NumPy"}
-
 
 def version(
     output: Annotated[
@@ -16,7 +14,7 @@ def version(
 ) -> None:
     """Print the version of kubestow and of what it runs on.
 
-    Kubernetes is the version whose decisions kubestow follows.
+    Kubernetes are the releases whose decisions kubestow follows.
     """
     from kubestow.service.versions import versions
 
@@ -26,5 +24,11 @@ def version(
 
         print_data(found, output)
         return
-    for name, label in _LABELS.items():
-        typer.echo(f"{label:<11} {getattr(found, name)}")
+    lines = {
+        "kubestow": found.kubestow,
+        "Kubernetes": ", ".join(found.kubernetes),
+        "Python": found.python,
+        "NumPy": found.numpy,
+    }
+    for label, text in lines.items():
+        typer.echo(f"{label:<11} {text}")

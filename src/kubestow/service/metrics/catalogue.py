@@ -4,11 +4,18 @@ What exists here is on `/metrics` from the start, if only as its name. Nothing i
 `recorders`.
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.service.metrics import buckets
-from kubestow.service.metrics.registry import MetricsRegistry
+from kubestow.service.metrics.instruments import Counter, Family, Gauge
+from kubestow.service.metrics.registry import MetricsRegistry, Stability
+
+if TYPE_CHECKING:
+    from kubestow.service.metrics.group_catalogue import (
+        GroupPreemptionCatalogue,
+        PlacementCatalogue,
+    )
 
 _PREFIX: Final = "scheduler_"
 
@@ -17,6 +24,11 @@ class SchedulerCatalogue:
     """Every metric as a family. The order is that of the specification."""
 
     def __init__(self, registry: MetricsRegistry, gates: FeatureGates) -> None:
+        edition = gates.edition
+        since_v1_37: Stability = "BETA" if edition.entity_metrics else "ALPHA"
+        deprecated = "(Deprecated since 1.37.0) " if edition.entity_metrics else ""
+        # Whether evictions that run beside the loop are timed as a whole, with their result.
+        self.times_evictions = edition.entity_metrics
         self.schedule_attempts = registry.counter(
             f"{_PREFIX}schedule_attempts_total",
             "Number of attempts to schedule pods, by result: 'unschedulable' could not be placed, "
@@ -35,6 +47,7 @@ class SchedulerCatalogue:
             f"{_PREFIX}scheduling_algorithm_duration_seconds",
             "Duration of choosing a node in seconds.",
             buckets=buckets.B,
+            stability=since_v1_37,
         )
         self.sli_duration = registry.histogram(
             f"{_PREFIX}pod_scheduling_sli_duration_seconds",
@@ -66,6 +79,7 @@ class SchedulerCatalogue:
             "Duration of calling a plugin at an extension point in seconds, of one attempt in ten.",
             ("plugin", "extension_point", "status"),
             buckets=buckets.F,
+            stability=since_v1_37,
         )
         self.plugin_evaluations = registry.counter(
             f"{_PREFIX}plugin_evaluation_total",
@@ -123,7 +137,7 @@ class SchedulerCatalogue:
         )
         self.preemption_task_duration = registry.histogram(
             f"{_PREFIX}preemption_goroutines_duration_seconds",
-            "Duration of evictions that run beside the scheduling loop in seconds.",
+            f"{deprecated}Duration of evictions that run beside the scheduling loop in seconds.",
             ("result",),
             buckets=buckets.D,
         )
@@ -151,11 +165,26 @@ class SchedulerCatalogue:
             ("type",),
         )
         self._batching(registry)
-        self._devices_and_volumes(registry)
+        # Values of the labels that creations of claims have beside the status.
+        self.claim_labels = tuple(gates.edition.claim_labels.values())
+        self._devices_and_volumes(registry, tuple(gates.edition.claim_labels))
+        self.queued_entities: Family[Gauge] | None = None
+        self.incoming_entities: Family[Counter] | None = None
+        self.narrowed_events: Family[Counter] | None = None
+        if gates.edition.entity_metrics:
+            self._entities(registry)
         if gates.enabled("SchedulerAsyncAPICalls"):
             self._async_api_calls(registry)
+        self.for_groups: GroupPreemptionCatalogue | None = None
+        self.placements: PlacementCatalogue | None = None
         if gates.enabled("GenericWorkload"):
             self._pod_groups(registry)
+            if edition.entity_metrics:
+                from kubestow.service.metrics import group_catalogue
+
+                self.for_groups = group_catalogue.GroupPreemptionCatalogue(registry)
+                if gates.enabled("TopologyAwareWorkloadScheduling"):
+                    self.placements = group_catalogue.PlacementCatalogue(registry)
 
     def _batching(self, registry: MetricsRegistry) -> None:
         self.batch_attempts = registry.counter(
@@ -181,11 +210,42 @@ class SchedulerCatalogue:
             buckets=buckets.H,
         )
 
-    def _devices_and_volumes(self, registry: MetricsRegistry) -> None:
+    def _entities(self, registry: MetricsRegistry) -> None:
+        """What v1.37 adds (spec 12 §19)."""
+        self.queued_entities = registry.gauge(
+            f"{_PREFIX}queued_entities",
+            "Number of waiting entities, by queue and type: a pod, or a group with all its pods.",
+            ("queue", "type"),
+        )
+        self.incoming_entities = registry.counter(
+            f"{_PREFIX}queue_incoming_entities_total",
+            "Number of entities that entered a queue, by the event that moved them and by type.",
+            ("queue", "event", "type"),
+        )
+        registry.counter(
+            f"{_PREFIX}batch_rescore_attempts_total",
+            "Number of times the node of the pod before was scored again for the next one.",
+            ("profile",),
+        )
+        registry.histogram(
+            f"{_PREFIX}batch_rescore_duration_seconds",
+            "Duration of scoring the node of the pod before again in seconds.",
+            ("profile",),
+            buckets=buckets.H,
+        )
+        self.narrowed_events = registry.counter(
+            f"{_PREFIX}pre_queueing_hint_evaluations_total",
+            "Number of events for which a plugin said which pods they may concern.",
+            ("plugin", "result"),
+        )
+
+    def _devices_and_volumes(
+        self, registry: MetricsRegistry, claim_labels: tuple[str, ...]
+    ) -> None:
         self.claim_creates = registry.counter(
             f"{_PREFIX}resourceclaim_creates_total",
             "Number of resource claims created for extended resources.",
-            ("status",),
+            ("status", *claim_labels),
         )
         self.device_allocations = registry.counter(
             f"{_PREFIX}dra_bindingconditions_allocations_total",

@@ -95,6 +95,27 @@ class OwnMetrics:
             "Number of plugin calls in scheduling cycles that took more than 0.1 s.",
             ("plugin", "extension_point"),
         )
+        self.load_active = registry.gauge(
+            "kubestow_load_aware_active",
+            "With the plugin LoadAware: 1 while pods are placed by measured use, 0 while no node "
+            "has a usable measurement.",
+        )
+        self.load_nodes = registry.gauge(
+            "kubestow_load_nodes",
+            "Number of nodes by what is known of their use: 'usable', 'stale' if the measurement "
+            "is too old or cannot be true, 'unmeasured' if there is none.",
+            ("state",),
+        )
+        self.load_reads = registry.counter(
+            "kubestow_load_reads_total",
+            "Number of reads of the source of measurements, by result: 'success' or 'error'.",
+            ("result",),
+        )
+        self.load_refused = registry.counter(
+            "kubestow_load_measurements_refused_total",
+            "Number of measurements that were not taken, by reason.",
+            ("reason",),
+        )
 
     def count_slow_call(self, plugin: str, point: str) -> None:
         self.slow_calls.labels(plugin, point).inc()

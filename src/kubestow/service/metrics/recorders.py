@@ -17,13 +17,23 @@ from kubestow.engine.decision import Decision
 from kubestow.engine.metrics import ERROR, SCHEDULED, UNSCHEDULABLE
 from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.events import ClusterEvent
+from kubestow.framework.metrics import label_of
 from kubestow.framework.profile import Profile
+from kubestow.framework.status import Status
 from kubestow.queue import QueuedPod
 from kubestow.queue.metrics import ACTIVE, BACKOFF, GATED
 from kubestow.queue.metrics import UNSCHEDULABLE as UNSCHEDULABLE_QUEUE
+from kubestow.queue.moves import Place
+from kubestow.queue.queue import SchedulingQueue
 from kubestow.service.metrics.catalogue import SchedulerCatalogue
 from kubestow.service.metrics.evaluations import Evaluations
-from kubestow.service.metrics.instruments import Counter, Gauge, Histogram, KeptSeries
+from kubestow.service.metrics.instruments import (
+    Counter,
+    Family,
+    Gauge,
+    Histogram,
+    KeptSeries,
+)
 from kubestow.service.metrics.meters import (
     SAMPLED_SHARE,
     KeepingMeter,
@@ -35,6 +45,18 @@ from kubestow.service.metrics.meters import (
 
 # The label `attempts` of all higher counts.
 ATTEMPTS_LABEL_MAX: Final = 15
+
+_QUEUE_LABELS: Final = {
+    Place.ACTIVE: ACTIVE,
+    Place.BACKOFF: BACKOFF,
+    Place.ERROR_BACKOFF: BACKOFF,
+    Place.UNSCHEDULABLE: UNSCHEDULABLE_QUEUE,
+    Place.GATED: GATED,
+}
+
+# Values of the labels `type` and `preemptor`.
+POD_ENTITY: Final = "pod"
+GROUP_ENTITY: Final = "podgroup"
 
 _PRE_ENQUEUE: Final = "PreEnqueue"
 
@@ -72,6 +94,11 @@ class SchedulerRecorder:
         self.catalogue.goroutines.refresh = lambda: self.catalogue.goroutines.labels("binding").set(
             scheduler.binder.running_count
         )
+
+        entities = self.catalogue.queued_entities
+        if self.catalogue.for_groups is not None and entities is not None:
+            for family in (self.catalogue.pending_pods, entities):
+                family.refresh = lambda: self._write_queue(scheduler, entities)
 
     def count_evaluations(self, profiles: Mapping[str, Profile]) -> None:
         """Count how often each plugin of these profiles is asked."""
@@ -120,24 +147,66 @@ class SchedulerRecorder:
         self.catalogue.group_attempts.labels(*labels).inc()
         self.catalogue.group_attempt_duration.labels(*labels).observe(self.now_s() - started_s)
 
+    def placements_generated(self, profile_name: str, count: int) -> None:
+        if self.catalogue.placements is not None:
+            self.catalogue.placements.generated.labels(profile_name).inc(count)
+
+    def placement_evaluated(
+        self, profile_name: str, started_s: float, *, is_feasible: bool
+    ) -> None:
+        if self.catalogue.placements is not None:
+            result = "feasible" if is_feasible else "infeasible"
+            self.catalogue.placements.evaluations.labels(result, profile_name).inc()
+            duration_s = self.now_s() - started_s
+            self.catalogue.placements.evaluation_duration.only.observe(duration_s)
+
     # --- plugins ---
 
     def preemption_attempted(self) -> None:
         self.catalogue.preemption_attempts.only.inc()
 
-    def preemption_actuated(self, victim_count: int) -> None:
-        self.catalogue.preemption_victims.only.observe(victim_count)
+    def preemption_actuated(self, preemptor: str, victim_count: int) -> None:
+        for_groups = self.catalogue.for_groups
+        if for_groups is None or preemptor == POD_ENTITY:
+            self.catalogue.preemption_victims.only.observe(victim_count)
+        else:
+            for_groups.victims.only.observe(victim_count)
 
-    def preemption_task_ended(self) -> None:
-        # Spec 09 §8.1: upstream measures before the work begins, and always as a success.
-        self.catalogue.preemption_tasks.labels("success").inc()
-        self.catalogue.preemption_task_duration.labels("success").observe(0.0)
+    def preemption_task_ended(self, preemptor: str, duration_s: float, *, is_success: bool) -> None:
+        if not self.catalogue.times_evictions:
+            # Spec 09 §8.1: v1.36 measures before the work begins, and always as a success.
+            duration_s, is_success = 0.0, True
+        result = "success" if is_success else "error"
+        self.catalogue.preemption_tasks.labels(result).inc()
+        self.catalogue.preemption_task_duration.labels(result).observe(duration_s)
+        for_groups = self.catalogue.for_groups
+        if for_groups is not None:
+            for_groups.execution_duration.labels(preemptor, result).observe(duration_s)
+
+    def preemption_evaluated(self, preemptor: str, status: Status, duration_s: float) -> None:
+        for_groups = self.catalogue.for_groups
+        if for_groups is None:
+            return
+        result = label_of(status)
+        is_pod = preemptor == POD_ENTITY
+        # Trees count as groups here (spec 12 §19).
+        shown = POD_ENTITY if is_pod else GROUP_ENTITY
+        for_groups.evaluation_duration.labels(shown, result).observe(duration_s)
+        if not is_pod:
+            for_groups.attempts.labels(result).inc()
+
+    def preemption_disrupts(self, preemptor: str, units: int, violations: int) -> None:
+        for_groups = self.catalogue.for_groups
+        if for_groups is not None:
+            for_groups.disruptions.labels(preemptor).observe(units)
+            for_groups.budget_violations.labels(preemptor).inc(violations)
 
     def volume_stage_failed(self, operation: str) -> None:
         self.catalogue.volume_errors.labels(operation).inc()
 
     def claim_created(self, *, is_success: bool) -> None:
-        self.catalogue.claim_creates.labels("success" if is_success else "failure").inc()
+        status = "success" if is_success else "failure"
+        self.catalogue.claim_creates.labels(status, *self.catalogue.claim_labels).inc()
 
     def device_wait_ended(
         self, profile_name: str, driver: str, status: str, duration_s: float
@@ -166,6 +235,22 @@ class SchedulerRecorder:
         for evaluations in self._evaluations.values():
             evaluations.reset()
 
+    def _write_queue(self, scheduler: Scheduler, entities: Family[Gauge]) -> None:
+        """Where groups are queued: pods, and entities by their type (spec 12 §14.9, §19)."""
+        queue = scheduler.queue
+        assert isinstance(queue, SchedulingQueue), queue
+        for family in (self.catalogue.pending_pods, entities):
+            for series in family.children().values():
+                series.set(0)
+        for place, entry in queue.waiting():
+            label = _QUEUE_LABELS[place]
+            self.catalogue.pending_pods.labels(label).inc(len(entry.waiting_pods))
+            entities.labels(label, entry.entity_type).inc()
+        for label, members in (("incomplete", queue.incomplete()), ("pending", queue.pending())):
+            count = sum(1 for _ in members)
+            self.catalogue.pending_pods.labels(label).set(count)
+            entities.labels(label, POD_ENTITY).set(count)
+
     def _write_cache_size(self, scheduler: Scheduler) -> None:
         statistics = scheduler.cache.statistics()
         for name in ("assumed_pods", "pods", "nodes"):
@@ -189,6 +274,16 @@ class QueueRecorder:
         self._incoming: KeptSeries[tuple[str, str], Counter] = KeptSeries(
             lambda key: catalogue.incoming_pods.labels(*key)
         )
+        # Entities of v1.37 are counted as pods are, where no group is queued.
+        entities, incoming = catalogue.queued_entities, catalogue.incoming_entities
+        self._entities = (
+            {}
+            if entities is None
+            else {queue: entities.labels(queue, POD_ENTITY) for queue in self._pending}
+        )
+        self._incoming_entities: KeptSeries[tuple[str, str], Counter] | None = None
+        if incoming is not None:
+            self._incoming_entities = KeptSeries(lambda key: incoming.labels(*key, POD_ENTITY))
         self._in_flight: KeptSeries[str, Gauge] = KeptSeries(catalogue.inflight_events.labels)
         self._hints: KeptSeries[tuple[str, str, str], Histogram] = KeptSeries(
             lambda key: catalogue.hint_duration.labels(*key)
@@ -199,9 +294,13 @@ class QueueRecorder:
 
     def pending_changed(self, queue: str, delta: int) -> None:
         self._pending[queue].value += delta
+        if self._entities:
+            self._entities[queue].value += delta
 
     def incoming(self, queue: str, event: str, count: int = 1) -> None:
         self._incoming[queue, event].value += count
+        if self._incoming_entities is not None:
+            self._incoming_entities[queue, event].value += count
 
     def unschedulable_changed(self, plugin: str, profile: str, delta: int) -> None:
         self._catalogue.unschedulable_pods.labels(plugin, profile).inc(delta)
@@ -218,3 +317,8 @@ class QueueRecorder:
     def pre_enqueue_executed(self, plugin: str, status: str, duration_s: float) -> None:
         series = self._catalogue.plugin_duration.labels(plugin, _PRE_ENQUEUE, status)
         series.observe(duration_s)
+
+    def event_narrowed(self, plugin: str, *, to_all: bool) -> None:
+        evaluations = self._catalogue.narrowed_events
+        if evaluations is not None:
+            evaluations.labels(plugin, "all_pods" if to_all else "narrowed").inc()

@@ -6,7 +6,7 @@ on its loop, everything else on that of the port.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -15,6 +15,7 @@ from aiohttp import web
 
 from kubestow.api.meta import JsonObject
 from kubestow.clock import Clock
+from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.explain.running_pod import RunningPod
 from kubestow.http_port import keep, read_body
 from kubestow.logs import inform, is_printed
@@ -76,6 +77,10 @@ class PagePaths(Protocol):
 
     def owns(self, path: str) -> bool: ...
 
+    def authorized_path(self, path: str) -> str:
+        """The path that a user has to be allowed to read."""
+        ...
+
     def headers_of(self, request: web.BaseRequest) -> Headers:
         """The headers of a request, or the token of its cookie as such if it has no other."""
         ...
@@ -107,6 +112,8 @@ class Pages(msgspec.Struct, kw_only=True):
     facts: ProcessFacts | None  # likewise
     # Collects what is known of a pod, by namespace and name; called on the scheduler's loop.
     running_pod: Callable[[str, str], RunningPod | None]
+    # The last attempts of the pods that wait, of one namespace or of all; called likewise.
+    kept_attempts: Callable[[str], Sequence[FrozenDecision]]
     # Changes how much is logged; None without profiling.
     set_verbosity: Callable[[int], None] | None
 
@@ -196,7 +203,7 @@ class Application:
 
     async def _show(self, request: web.BaseRequest, page: PagePaths) -> web.StreamResponse:
         """The page, for those who may read it; a form for browsers without credentials."""
-        path, method = request.path, request.method
+        path, method = page.authorized_path(request.path), request.method
         if path == page.session_path:
             return await page.sign_in(request, lambda token: self._may_see(page, token))
         try:
@@ -268,11 +275,14 @@ class Application:
         return _json(self._pages.configz())
 
     async def _explain(self, request: web.BaseRequest) -> web.StreamResponse:
-        """The last attempt for `?namespace=…&pod=…`, if it was kept."""
+        """The last attempt for `?namespace=…&pod=…`, if it was kept; with `?all=true` the causes of
+        all that wait, of one namespace if it is given."""
         namespace = request.query.get("namespace", "default")
         name = request.query.get("pod", "")
         if request.method != "GET":
             return _status(405, "MethodNotAllowed", "only GET is answered here")
+        if request.query.get("all") == "true":
+            return await self._explain_all(request.query.get("namespace", ""))
         if not name:
             return _status(400, "BadRequest", "name a pod: /explain?namespace=NAMESPACE&pod=NAME")
         # Imported with the first request: 25 modules that most schedulers never need.
@@ -285,6 +295,18 @@ class Application:
         return web.Response(
             body=msgspec.json.encode(explanation), headers={"Content-Type": _JSON, **_NO_CACHE}
         )
+
+    async def _explain_all(self, namespace: str) -> web.StreamResponse:
+        from kubestow.explain.running_many import explain_kept
+
+        attempts = await self._loop.run_on_scheduler(self._kept_attempts(namespace))
+        return web.Response(
+            body=msgspec.json.encode(explain_kept(attempts)),
+            headers={"Content-Type": _JSON, **_NO_CACHE},
+        )
+
+    async def _kept_attempts(self, namespace: str) -> Sequence[FrozenDecision]:
+        return self._pages.kept_attempts(namespace)
 
     async def _running_pod(self, namespace: str, name: str) -> RunningPod | None:
         return self._pages.running_pod(namespace, name)

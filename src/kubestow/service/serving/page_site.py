@@ -2,10 +2,12 @@
 anything.
 
 A browser has no way to send a bearer token with an address. It is shown a form instead; a token
-that the API server accepts is kept in a cookie, which counts as the header on paths of the page and
-on no others.
+that the API server accepts is kept in a cookie, which counts as the header in one folder of the
+page and on no other path. Browsers send cookies to all ports of a host, and two schedulers may be
+forwarded to one: the folder is one that no other server has.
 """
 
+import secrets
 from http.cookies import CookieError, SimpleCookie
 from typing import Final, NamedTuple
 from urllib.parse import parse_qs
@@ -50,6 +52,8 @@ class PageSite:
     session_path = SESSION
 
     def __init__(self, source: PageSource, bridge: Bridge) -> None:
+        # Where browsers that have signed in find the page.
+        self._folder = f"{PREFIX}{secrets.token_urlsafe(12)}/"
         self._feed = Feed(source.follower, bridge, is_always_on=False)
         self._routes = PageRoutes(
             self._feed,
@@ -64,25 +68,36 @@ class PageSite:
     def owns(path: str) -> bool:
         return path == PREFIX.rstrip("/") or path.startswith(PREFIX)
 
-    @staticmethod
-    def headers_of(request: web.BaseRequest) -> Headers:
+    def authorized_path(self, path: str) -> str:
+        """The path that a user has to be allowed to read: the folder does not count."""
+        return PREFIX + path.removeprefix(self._folder) if self._is_signed_in(path) else path
+
+    def headers_of(self, request: web.BaseRequest) -> Headers:
         """The headers of a request, or the token of its cookie as such if it has no other."""
-        token = _cookie_token(request)
-        if not token or AUTHORIZATION in request.headers:
+        if AUTHORIZATION in request.headers or not self._is_signed_in(request.path):
             return request.headers
-        return TokenHeaders(token)
+        token = _cookie_token(request)
+        return TokenHeaders(token) if token else request.headers
 
     @staticmethod
     def form(request: web.BaseRequest) -> web.StreamResponse | None:
         """The form for a token, for a browser that opens the page; None for other requests."""
-        is_opening = request.method == "GET" and "text/html" in request.headers.get("Accept", "")
-        return sign_in_page(_ASKS, has_form=True) if is_opening else None
+        if request.method != "GET" or "text/html" not in request.headers.get("Accept", ""):
+            return None
+        if request.path == PREFIX:
+            return sign_in_page(_ASKS, has_form=True)
+        # A bookmark of the folder of an earlier process, for example.
+        return web.Response(status=307, headers={**NOT_KEPT, "Location": PREFIX})
+
+    def _is_signed_in(self, path: str) -> bool:
+        return path.startswith(self._folder)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a user who may read the path."""
         if request.path == PREFIX.rstrip("/"):
             return web.Response(status=307, headers={**NOT_KEPT, "Location": PREFIX})
-        return await self._routes.handle(request)
+        is_signed_in = self._is_signed_in(request.path)
+        return await self._routes.handle(request, self._folder if is_signed_in else PREFIX)
 
     async def sign_in(self, request: web.BaseRequest, accepts: Accepts) -> web.StreamResponse:
         """Exchange a token of the form for a cookie."""
@@ -99,7 +114,8 @@ class PageSite:
         token = parse_qs(body.decode(errors="replace")).get("token", [""])[0].strip()
         if not token.isascii() or not token.isprintable() or not await accepts(token):
             return sign_in_page(_REFUSES, has_form=True)
-        return entered_page(cookie_value(COOKIE, token, path=PREFIX, is_secure=True))
+        cookie = cookie_value(COOKIE, token, path=self._folder, is_secure=True)
+        return entered_page(cookie, self._folder.removeprefix(PREFIX))
 
     async def close(self) -> None:
         """End all streams: the port waits for open requests."""

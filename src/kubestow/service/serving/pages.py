@@ -4,7 +4,7 @@ Both come as text, and as a document for clients that ask for one by its kind.
 """
 
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -43,8 +43,16 @@ class ProcessFacts:
     """The content of `/statusz`."""
 
     def __init__(
-        self, *, started_ns: int, version: str, emulated_version: str, paths: Iterable[str]
+        self,
+        *,
+        started_ns: int,
+        version: str,
+        emulated_version: str,
+        paths: Iterable[str],
+        conditions: Callable[[], Sequence[str]] = tuple,
     ) -> None:
+        """`conditions` are lines about the state of what kube-scheduler does not have."""
+        self._conditions = conditions
         self._started_ns = started_ns
         self._version = version.removeprefix("v")
         self._emulated_version = emulated_version
@@ -62,6 +70,7 @@ class ProcessFacts:
             f"Kubestow version: {__version__}\n"
             f"Emulation version: {self._emulated_version}\n"
             f"Paths: {' '.join(self._paths)}\n"
+            + "".join(f"Condition: {line}\n" for line in self._conditions())
         )
 
     def statusz_document(self, now_ns: int) -> JsonObject:

@@ -4,7 +4,7 @@ Certificate and socket come first, so that their errors end the process before a
 port is served on its own loop, which answers also while a scheduling cycle runs.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ from kubestow.api.pod import Pod
 from kubestow.clock import Clock
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import configz_document
+from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.explain.running_pod import RunningPod
 from kubestow.service.connections import Connections
 from kubestow.service.loops import OtherLoop, SharedLoop
@@ -62,8 +63,16 @@ class Served(Protocol):
 
     def pods(self) -> Iterable[Pod]: ...
 
+    def conditions(self) -> Sequence[str]:
+        """Lines about the state of what kube-scheduler does not have."""
+        ...
+
     def running_pod(self, namespace: str, name: str) -> RunningPod | None:
         """What is known of a pod, for its explanation."""
+        ...
+
+    def kept_attempts(self, namespace: str) -> Sequence[FrozenDecision]:
+        """The last attempts of the pods that wait, of one namespace or of all ("")."""
         ...
 
     def page_site(self, port: OtherLoop) -> PagePaths | None:
@@ -162,6 +171,7 @@ class Serving:
                 version=options.reported_version,
                 emulated_version=options.emulated_version,
                 paths=(*PATHS, "/debug") if config.enable_profiling else PATHS,
+                conditions=served.conditions,
             )
         return Pages(
             health=health_endpoints(served, slis, has_election=config.leader_election.leader_elect),
@@ -171,6 +181,7 @@ class Serving:
             pod_resources=lambda: pod_resource_texts(served.pods()) if served.is_active else (),
             configz=self._configz or (lambda: configz_document(config, gates)),
             running_pod=served.running_pod,
+            kept_attempts=served.kept_attempts,
             flags=flags,
             facts=facts,
             set_verbosity=self._set_verbosity if config.enable_profiling else None,

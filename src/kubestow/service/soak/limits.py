@@ -14,7 +14,13 @@ from kubestow.cache.resource_columns import LAID_OUT_MAX
 from kubestow.cluster.events import BUFFER_MAX
 from kubestow.cluster.http.pool import CONNECTIONS_MAX
 from kubestow.cluster.http.undecodable import LOGGED_MAX
-from kubestow.engine.equivalence.records import FRAME_NODE_BYTES, RECORD_NODE_BYTES, kept_max
+from kubestow.engine.equivalence.records import (
+    FRAME_NODE_BYTES,
+    PLACES_MAX,
+    RECORD_NODE_BYTES,
+    kept_max,
+)
+from kubestow.explain.history import PODS_MAX as ATTEMPTS_MAX
 from kubestow.framework.faults import LOGGED_FAULTS_MAX
 from kubestow.index.devices.selectors import MATCHES_MAX
 from kubestow.index.topology.counts import KEYS_MAX
@@ -48,7 +54,9 @@ def limits(*, nodes: int, history: int) -> Mapping[str, int]:
         "cluster.http.pool.ConnectionPool._idle": CONNECTIONS_MAX,
         "cluster.http.undecodable.UndecodableObjects._logged": LOGGED_MAX,
         "engine.equivalence.records.Records._frames": frames,
+        "engine.equivalence.records.Records._places": PLACES_MAX,
         "engine.equivalence.records.Records._records": records,
+        "explain.history.AttemptHistory._kept": ATTEMPTS_MAX,
         "framework.faults.FaultLog._logged": LOGGED_FAULTS_MAX,
         "index.devices.inventory.DeviceContent.matches": MATCHES_MAX,
         "index.devices.per_node.NodeSlots._by_name": numbered,

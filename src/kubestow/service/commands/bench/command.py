@@ -1,8 +1,8 @@
 """`kubestow bench`: the command line, and those of its subcommands.
 
 Not here: measuring decisions and simulations (`measure`), how the results are printed (`output`),
-gangs (`gangs`), a virtual day (`day`), explanations (`explain`), the soak (`soak`), and options
-that are subcommands by now (`earlier`).
+gangs (`gangs`), a virtual day (`day`), explanations (`explain`), the plugin LoadAware (`load`),
+placement tests (`tests`), the soak (`soak`), and options that are subcommands by now (`earlier`).
 """
 
 from pathlib import Path
@@ -10,13 +10,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from kubestow.editions import NEWEST
+from kubestow.editions import DEFAULT
 from kubestow.editions.edition import Version
 from kubestow.errors import InputError
 from kubestow.service.commands.bench.earlier import with_subcommand
 from kubestow.service.commands.file_options import Force
 from kubestow.service.formats import BenchFormat, TimesFormat, VariantChoice
 from kubestow.service.help import PlainGroup
+from kubestow.simulator.defaults import NODES_PER_CLUSTER
 
 _Workload = Annotated[str, typer.Option(metavar="REGEX", help="Only workloads whose name matches.")]
 _Variant = Annotated[
@@ -28,7 +29,8 @@ _Variant = Annotated[
     ),
 ]
 _EachNodes = Annotated[
-    int | None, typer.Option(min=1, help="Build each workload with this many nodes.")
+    int | None,
+    typer.Option(min=1, max=NODES_PER_CLUSTER, help="Build each workload with this many nodes."),
 ]
 _EachPods = Annotated[
     int | None,
@@ -52,7 +54,7 @@ _Profile = Annotated[
 ]
 _Output = Annotated[BenchFormat, typer.Option("--output", "-o", help="How to print.")]
 _TimesOutput = Annotated[TimesFormat, typer.Option("--output", "-o", help="How to print.")]
-_Nodes = Annotated[int, typer.Option(min=1, help="How many there are.")]
+_Nodes = Annotated[int, typer.Option(min=1, max=NODES_PER_CLUSTER, help="How many there are.")]
 
 
 class _BenchGroup(PlainGroup):
@@ -133,7 +135,7 @@ def simulate(
     profile: _Profile = None,
     compatibility: Annotated[
         Version, typer.Option(help="Of this version of kube-scheduler, with its defaults.")
-    ] = NEWEST.version,
+    ] = DEFAULT,
     force: Force = False,
 ) -> None:
     """Time whole simulations, not decisions alone.
@@ -210,6 +212,62 @@ def explain(
     run_explanations(nodes=nodes, output=output)
 
 
+def load(
+    nodes: _Nodes = 5_000,
+    pods: Annotated[int, typer.Option(min=100, help="How many are decided on.")] = 5_000,
+    output: _TimesOutput = TimesFormat.TABLE,
+) -> None:
+    """Time decisions with the plugin LoadAware and without it, in turns.
+
+    CPU time per pod of SchedulingBasic: without measurements, with them, and with nodes that are
+    left out.
+
+    Example: kubestow bench load --nodes 1000
+    """
+    from kubestow.service.commands.bench.load import run_load_bench
+
+    run_load_bench(nodes=nodes, pods=pods, output=output)
+
+
+def tests(
+    nodes: _Nodes = 1_000,
+    pods: Annotated[int, typer.Option(min=1, help="How many there are.")] = 10_000,
+    cases: Annotated[int, typer.Option(min=1, help="How many small cases there are.")] = 300,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="In this many processes.", show_default="one per core"),
+    ] = None,
+    output: _TimesOutput = TimesFormat.TABLE,
+) -> None:
+    """Time placement tests, as of kubestow test.
+
+    Every node of a cluster fails in turn, each with what is placed again; and small cases of 10
+    nodes and 20 pods.
+
+    Example: kubestow bench tests --nodes 100 --pods 1000
+    """
+    from kubestow.service.commands.bench.tests import run_test_bench
+
+    run_test_bench(nodes=nodes, pods=pods, cases=cases, jobs=jobs, output=output)
+
+
+def rebalance(
+    nodes: _Nodes = 5_000,
+    pods: Annotated[int, typer.Option(min=1, help="How many there are.")] = 50_000,
+    moves: Annotated[int, typer.Option(min=1, help="Evict this many at most.")] = 200,
+    output: _TimesOutput = TimesFormat.TABLE,
+) -> None:
+    """Time plans of evictions, as of kubestow rebalance.
+
+    Pods of many workloads are on nodes that are unevenly full.
+
+    Example: kubestow bench rebalance --nodes 500 --pods 5000
+    """
+    from kubestow.service.commands.bench.rebalance import run_rebalance_bench
+
+    run_rebalance_bench(nodes=nodes, pods=pods, moves=moves, output=output)
+
+
 def soak(
     duration: Annotated[
         str, typer.Argument(metavar="DURATION", help="How long, in seconds (600) or as 10m.")
@@ -247,4 +305,4 @@ def soak(
     )
 
 
-SUBCOMMANDS: Final = (simulate, gangs, day, explain, soak)
+SUBCOMMANDS: Final = (simulate, gangs, day, explain, load, tests, rebalance, soak)

@@ -1,6 +1,7 @@
 """`kubestow bench day`: how long a virtual day takes, and what takes the time.
 
-The shares are of samples of the stack: the outermost part of the program that a sample is in.
+The shares are of samples of the stack: the outermost part of the program that a sample is in. What
+a write to the store calls, such as kubelets, counts as itself, not as the part that has written.
 """
 
 import signal
@@ -13,21 +14,24 @@ import msgspec
 
 from kubestow.clock import SystemClock, process_cpu_s
 from kubestow.service.formats import TimesFormat
-from kubestow.service.output import duration_text, run_bar
+from kubestow.service.output import duration_text, run_bar, run_fields
 from kubestow.service.soak.gauges import rss_mib
 from kubestow.simulator.bench.day import run_day
 from kubestow.simulator.bench.measure import peak_memory_mib
 from kubestow.simulator.scenario.scenario import Progress
 from kubestow.table import Table
 
-# Of each stack, from its outermost call inwards, the first that is named here decides.
-_PARTS: Final = (
+# Of each stack, from its outermost call inwards, the first that is named here decides; of what a
+# write calls, the first after that.
+_CALLED_BY_WRITES: Final = "kubestow.apiserver.subscribers."
+PARTS: Final = (
     ("kubestow.engine.scheduler.", "decisions"),
     ("kubestow.engine.bind.", "bindings"),
     ("kubestow.engine.", "decisions"),
     ("kubestow.cluster.informer.", "scheduler's view of the cluster"),
     ("kubestow.simulator.kubelets.", "kubelets: pods start and end"),
     ("kubestow.simulator.scenario.plan.", "arrivals"),
+    ("kubestow.simulator.scenario.collector.", "rows of the result"),
     ("kubestow.simulator.scenario.samples.", "samples"),
     ("kubestow.queue.timers.", "timers of the queue"),
     ("kubestow.simulator.controllers.", "controllers"),
@@ -86,7 +90,13 @@ def _measure(nodes: int, pods: int) -> DayTimes:
         task = progress.add_task("Playing", total=1.0, rate="")
 
         def note(each: Progress) -> None:
-            progress.update(task, completed=each.time_s / each.until_s)
+            fields = run_fields(
+                time_s=each.time_s,
+                until_s=each.until_s,
+                placed=each.placed,
+                elapsed_s=clock.monotonic_s() - started_s,
+            )
+            progress.update(task, **fields)
             if not halfway and each.time_s * 2 >= each.until_s:
                 halfway.append(round(rss_mib(), 1))
 
@@ -129,9 +139,16 @@ class _CpuShares:
         return {part: round(count / total, 3) for part, count in self._counts.most_common()}
 
     def _sample(self, number: int, frame: FrameType | None) -> None:
-        part = _OTHER
-        while frame is not None:
-            name = f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_qualname}"
-            part = next((part for prefix, part in _PARTS if name.startswith(prefix)), part)
-            frame = frame.f_back
-        self._counts[part] += 1
+        self._counts[part_of(frame)] += 1
+
+
+def part_of(frame: FrameType | None) -> str:
+    """The outermost part that this stack is in, or that the last write in it has called."""
+    part = ""
+    while frame is not None:
+        name = f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_qualname}"
+        if part and name.startswith(_CALLED_BY_WRITES):
+            break
+        part = next((part for prefix, part in PARTS if name.startswith(prefix)), part)
+        frame = frame.f_back
+    return part or _OTHER

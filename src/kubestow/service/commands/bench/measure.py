@@ -4,6 +4,7 @@ Not here: its options (`command`), how the results are printed (`output`).
 """
 
 import re
+import signal
 import sys
 import threading
 from collections import Counter
@@ -21,7 +22,7 @@ import numpy as np
 
 from kubestow.clock import SystemClock
 from kubestow.config.feature_gates import DEFAULT_GATES
-from kubestow.editions import NEWEST, edition_named
+from kubestow.editions import CORE, DEFAULT, edition_named
 from kubestow.errors import InputError, KubestowError
 from kubestow.files import keeping
 from kubestow.framework.profile import Profile
@@ -69,7 +70,7 @@ class BenchRequest(msgspec.Struct, frozen=True, kw_only=True):
     force: bool
     is_checked: bool = False
     is_simulated: bool = False
-    compatibility: str = NEWEST.version
+    compatibility: str = DEFAULT
 
 
 class Job(NamedTuple):
@@ -81,7 +82,7 @@ class Job(NamedTuple):
     nodes: int | None
     pods: int | None
     check: bool
-    compatibility: str = NEWEST.version
+    compatibility: str = DEFAULT
 
     @property
     def workload(self) -> Workload:
@@ -156,7 +157,13 @@ def _choose(pattern: str, by_default: Container[str]) -> list[Workload]:
 def _run(measuring: Callable[[Job], PodTimes], job: Job, *, in_process: bool) -> PodTimes:
     if in_process:
         return measuring(job)
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+    # Ctrl-C reaches both processes; the one that measures ends without a traceback.
+    with ProcessPoolExecutor(
+        1,
+        get_context("spawn"),
+        initializer=signal.signal,
+        initargs=(signal.SIGINT, signal.SIG_DFL),
+    ) as pool:
         try:
             return pool.submit(measuring, job).result()
         except BrokenProcessPool as error:
@@ -180,7 +187,7 @@ def _measure(job: Job) -> PodTimes:
 def _simulate(job: Job) -> PodTimes:
     make: MakeSimulation = Simulation
     edition = edition_named(job.compatibility)
-    if not edition.is_modern:
+    if edition is not CORE:
         # Imported here, like every other edition: only when it is to run.
         from kubestow.editions.simulating import default_simulation
 

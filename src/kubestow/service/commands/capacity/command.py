@@ -4,12 +4,13 @@ Not here: options of the cluster (`input_options`), the work (`questions`), what
 (`output`).
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from kubestow.service.commands.input_options import takes_cluster
-from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
+from kubestow.service.commands.scheduler_options import Compatibility, ConfigFile, FeatureGates
 from kubestow.service.formats import DataFormat
 
 if TYPE_CHECKING:
@@ -89,6 +90,13 @@ def capacity(
             help="With --headroom: the label whose values are the pools.",
         ),
     ] = "",
+    usage: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --headroom: measurements of what nodes really use, as JSON lines or CSV.",
+        ),
+    ] = None,
     shapes: Annotated[
         list[str] | None,
         typer.Option(
@@ -113,6 +121,7 @@ def capacity(
     ] = None,
     config_file: ConfigFile = None,
     feature_gates: FeatureGates = None,
+    compatibility: Compatibility = None,
 ) -> None:
     """Find out how much room a cluster has.
 
@@ -123,6 +132,7 @@ def capacity(
     2 the input cannot be used, 3 a plugin failed.
     """
     from kubestow.service.commands.capacity.questions import CapacityRequest, answer
+    from kubestow.service.logging import warnings_on_stderr
 
     request = CapacityRequest(
         cluster=cluster,
@@ -134,9 +144,13 @@ def capacity(
         limit=limit,
         at_least=at_least,
         pool_label=pool_label,
+        usage=usage,
         shapes=shapes or (),
         tries=tries,
         config_file=config_file,
         feature_gates=feature_gates or (),
+        compatibility=compatibility,
     )
-    raise typer.Exit(answer(request))
+    with warnings_on_stderr():
+        code = answer(request)
+    raise typer.Exit(code)

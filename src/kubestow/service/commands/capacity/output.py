@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec import UnsetType
 from rich.markup import escape
 
 from kubestow.plural import counted, plural
+from kubestow.redaction import printable
 from kubestow.service.formats import DataFormat
 from kubestow.service.output import print_data, stdout
 from kubestow.simulator.capacity.drain_check import DrainCheck
 from kubestow.simulator.capacity.fit import Fit, Limit
-from kubestow.simulator.capacity.headroom import Headroom
+from kubestow.simulator.capacity.headroom import Headroom, PoolUse
 from kubestow.simulator.capacity.need import Need
 from kubestow.table import Table
 
@@ -38,7 +40,7 @@ def print_fit(found: Fit, output: DataFormat) -> None:
         _say(f"\nWhat keeps nodes from taking {another}:\n")
         _limit_table(found.limited_by).print()
     elif found.message:
-        _say(f"\nNo more, because: {found.message}")
+        _say(f"\nNo more, because: {printable(found.message)}")
 
 
 def _share_table(found: Fit) -> Table:
@@ -68,7 +70,7 @@ def print_need(found: Need, output: DataFormat) -> None:
         all_pods = "the pod" if found.pods == 1 else f"all {found.pods} pods"
         _say(f"No number of these nodes suffices for {all_pods}")
         for waiting in found.waiting[:_WAITING_SHOWN]:
-            _say(f"  {waiting.pod}: {waiting.message}")
+            _say(f"  {waiting.pod}: {printable(waiting.message)}")
         if len(found.waiting) > _WAITING_SHOWN:
             _say(f"  and {len(found.waiting) - _WAITING_SHOWN} more")
         return
@@ -114,7 +116,8 @@ def print_headroom(found: Headroom, output: DataFormat) -> None:
     if output is not DataFormat.TABLE:
         print_data(found, output)
         return
-    right = ("NODES", "FREE CPU", "FREE MEMORY", "FREE PODS", "COPIES")
+    used = () if _has_no_use(found) else ("MEASURED", "IDLE CPU", "IDLE MEMORY")
+    right = ("NODES", "FREE CPU", "FREE MEMORY", "FREE PODS", "COPIES", *used)
     table = Table("POOL", *right, "WHAT RUNS OUT", right=right)
     for pool in found.pools:
         reasons = [limit.reason for limit in pool.limited_by if limit.nodes_with_copies]
@@ -126,11 +129,28 @@ def print_headroom(found: Headroom, output: DataFormat) -> None:
             f"{pool.free_memory_bytes / 2**30:.1f}Gi",
             str(pool.free_pods),
             str(pool.copies),
+            *_use_cells(pool.in_use),
             ", ".join(reasons or others[:1]),
         )
     table.print()
     if found.label:
         _say(f"\nPools by the label {found.label}")
+    if used:
+        _say("Idle: allocatable of the measured nodes, without the p95 of what each used")
+
+
+def _has_no_use(found: Headroom) -> bool:
+    return any(isinstance(pool.in_use, UnsetType) for pool in found.pools)
+
+
+def _use_cells(used: PoolUse | UnsetType) -> tuple[str, ...]:
+    if isinstance(used, UnsetType):
+        return ()
+    return (
+        str(used.measured_nodes),
+        f"{used.idle_cpu_milli / 1000:.1f}",
+        f"{used.idle_memory_bytes / 2**30:.1f}Gi",
+    )
 
 
 def _some(names: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from kubestow.api.files import Document, load_documents
+from kubestow.editions.edition import Version
 from kubestow.errors import InputError, PluginError
 from kubestow.service.commands.capacity.output import (
     print_drain_check,
@@ -19,6 +20,7 @@ from kubestow.service.commands.capacity.output import (
 )
 from kubestow.service.commands.cluster_input import (
     InputRequest,
+    edition_of,
     load_input,
     report_unknown_fields,
 )
@@ -29,11 +31,13 @@ from kubestow.service.usage_errors import print_error
 from kubestow.simulator.capacity.drain_check import drain_check
 from kubestow.simulator.capacity.fit import COPIES_MAX, fit
 from kubestow.simulator.capacity.headroom import headroom
+from kubestow.simulator.capacity.measured import nodes_in_use
 from kubestow.simulator.capacity.need import TRIES_MAX, need
 from kubestow.simulator.capacity.placing import PlacingSetup
 from kubestow.simulator.capacity.shapes import read_shapes
 from kubestow.simulator.gang_definitions import dialects_of
 from kubestow.simulator.manifests import select_manifests
+from kubestow.usage.file_format import read_usage
 
 _PLUGIN_FAILED: Final = 3  # the exit code
 
@@ -50,10 +54,12 @@ class CapacityRequest(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None
     at_least: int | None
     pool_label: str
+    usage: Path | None
     shapes: Sequence[str]
     tries: int | None
     config_file: Path | None
     feature_gates: Sequence[str]
+    compatibility: Version | None
 
 
 def answer(request: CapacityRequest) -> int:
@@ -62,8 +68,11 @@ def answer(request: CapacityRequest) -> int:
     # Small files first: what is wrong with them is found before a cluster is read.
     copies = _copies(request)
     shapes = read_shapes(request.shapes) if request.is_need else []
-    loaded = load_scheduler_config(request.config_file)
-    setup = PlacingSetup(loaded.config, loaded.registry, checked_gates(request.feature_gates))
+    in_use = None if request.usage is None else nodes_in_use(read_usage(request.usage))
+    edition = edition_of(request.cluster, request.compatibility)
+    gates = checked_gates(request.feature_gates, edition)
+    loaded = load_scheduler_config(request.config_file, gates=gates)
+    setup = PlacingSetup(loaded.config, loaded.registry, gates)
     dialects = dialects_of(loaded.config)
     cluster = load_input(
         request.cluster, command="capacity", dialects=dialects, gates=setup.gates
@@ -90,7 +99,14 @@ def answer(request: CapacityRequest) -> int:
             print_drain_check(checked, request.output)
             return 0
         if request.is_headroom:
-            room = headroom(cluster, copies, setup, label=request.pool_label, copies_max=copies_max)
+            room = headroom(
+                cluster,
+                copies,
+                setup,
+                label=request.pool_label,
+                copies_max=copies_max,
+                in_use=in_use,
+            )
             print_headroom(room, request.output)
             return _code(sum(pool.copies for pool in room.pools), request)
         fitting = fit(cluster, copies or (), setup, copies_max=copies_max)
@@ -124,6 +140,7 @@ def _check(request: CapacityRequest) -> None:
         ("--shape", bool(request.shapes), "--need"),
         ("--tries", request.tries is not None, "--need"),
         ("--pool-label", bool(request.pool_label), "--headroom"),
+        ("--usage", request.usage is not None, "--headroom"),
     ):
         if is_given and asked != [question]:
             raise InputError(f"{option} needs {question}")

@@ -11,7 +11,7 @@ import typer
 
 from kubestow.service.commands.input_options import takes_cluster
 from kubestow.service.formats import CompareFormat
-from kubestow.simulator.defaults import LIMIT_S
+from kubestow.simulator.defaults import LARGEST_SEED, LIMIT_S, SEEDS_PER_COMPARISON
 
 if TYPE_CHECKING:
     from kubestow.service.commands.cluster_input import InputRequest
@@ -43,25 +43,42 @@ def compare(
             metavar="FILE", help="A scenario: days of a cluster in virtual time, as YAML."
         ),
     ] = None,
+    usage: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With a recording: measurements of what its pods used, as JSON lines or CSV.",
+        ),
+    ] = None,
     variants: Annotated[
         list[str] | None,
         typer.Option(
             "--variant",
             metavar="NAME=WHAT",
             help="A scheduler to compare: NAME alone is the default one; WHAT is a configuration "
-            "(FILE), a version (v1.9, v1.17, v1.20, v1.36), a plugin to add (module:Class), or "
-            "several of these with commas. May be repeated; others are compared with the first. "
+            "(FILE), a version (v1.9, v1.17, v1.20, v1.36, v1.37), a plugin to add "
+            "(module:Class), an action of the scenario to leave out (without:drain), or several "
+            "of these with commas. May be repeated; others are compared with the first. "
             "A single one is compared with the default one.",
         ),
     ] = None,
     seeds: Annotated[
         int,
-        typer.Option(metavar="N", min=1, help="Run each variant with this many seeds."),
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=SEEDS_PER_COMPARISON,
+            help="Run each variant with this many seeds.",
+        ),
     ] = 1,
     seed: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, show_default="that of the scenario, or 0", help="The first seed."
+            metavar="N",
+            min=0,
+            max=LARGEST_SEED,
+            show_default="that of the scenario, or 0",
+            help="The first seed.",
         ),
     ] = None,
     output: Annotated[CompareFormat, typer.Option("--output", "-o", help="How to print.")] = (
@@ -136,12 +153,14 @@ def compare(
     3 a plugin or a worker failed, 130 interrupted. What could be run is printed in any case.
     """
     from kubestow.service.commands.compare.runs import CompareRequest, compare_and_print
+    from kubestow.simulator.comparison.variants import read_variants
 
     request = CompareRequest(
         cluster=cluster,
         scenario=scenario,
         recording=recording,
-        variants=variants or (),
+        usage=usage,
+        variants=read_variants(variants or ()),
         seed_count=seeds,
         first_seed=seed,
         output=output,

@@ -27,7 +27,8 @@ from kubestow.simulator.comparison.material import ReadMaterial, read_material
 from kubestow.simulator.comparison.pool import Runner, WorkerPool
 from kubestow.simulator.comparison.sweep import Sweep, SweepResult
 from kubestow.simulator.comparison.task import Material, SchedulerVariant, TaskFailure
-from kubestow.simulator.comparison.variants import read_variants
+from kubestow.simulator.comparison.variants import ReadVariant
+from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.reports.extra import require_extra
 
 _INTERRUPTED: Final = 130
@@ -41,27 +42,36 @@ class CompareRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: InputRequest
     scenario: Path | None
-    recording: Path | None
-    variants: Sequence[str]
+    recording: Path | None = None
+    usage: Path | None = None
+    # The end of the scenario, if it is another one than its file says.
+    until_s: float | None = None
+    variants: Sequence[ReadVariant]
     seed_count: int
     first_seed: int | None
     output: CompareFormat
-    report: Path | None
-    show: int
-    finds_reasons: bool
-    has_times: bool
+    report: Path | None = None
+    show: int = 0
+    finds_reasons: bool = False
+    has_times: bool = False
     jobs: int | None
-    address: str
-    limit_s: float
+    address: str = ""
+    limit_s: float = LIMIT_S
     feature_gates: Sequence[str]
 
 
 def compare_and_print(request: CompareRequest) -> int:
     """Run everything and print it; the exit code."""
+    comparison = run_and_print(request)
+    return exit_code_of(comparison)
+
+
+def run_and_print(request: CompareRequest) -> SchedulerComparison:
+    """Run everything and print it."""
     if request.report is not None:
         # Not at the end, after everything has run.
         require_report(request.report, force=request.cluster.force)
-    read = read_variants(request.variants)
+    read = request.variants
     material, seed = _material(request)
     seed = seed if request.first_seed is None else request.first_seed
     seeds = range(seed, seed + request.seed_count)
@@ -83,7 +93,7 @@ def compare_and_print(request: CompareRequest) -> int:
     print_comparison(comparison, times, request.output, show=request.show)
     if request.report is not None:
         write_report(comparison, times, sweep, request.report)
-    return _exit_code(comparison)
+    return comparison
 
 
 def _material(request: CompareRequest) -> ReadMaterial:
@@ -108,6 +118,8 @@ def _material(request: CompareRequest) -> ReadMaterial:
         recording=request.recording,
         gates=tuple(request.feature_gates),
         limit_s=request.limit_s,
+        until_s=request.until_s,
+        usage=request.usage,
     )
 
 
@@ -149,7 +161,7 @@ def _runner(
     return WorkerPool(encoded, min(request.jobs or os.cpu_count() or 1, task_count))
 
 
-def _exit_code(comparison: SchedulerComparison) -> int:
+def exit_code_of(comparison: SchedulerComparison) -> int:
     kinds = {each.failure.kind for each in comparison.failures}
     if comparison.is_partial:
         return _INTERRUPTED

@@ -13,7 +13,8 @@ from rich.markup import escape
 
 from kubestow.api.meta import JsonObject
 from kubestow.cluster.documents import is_list, is_object
-from kubestow.errors import InputError
+from kubestow.errors import InputError, MissingFeatureError
+from kubestow.plural import counted
 from kubestow.service.formats import DataFormat
 from kubestow.service.output import print_data, progress_bar, stdout
 from kubestow.simulator.conformance import (
@@ -58,7 +59,7 @@ def compare_recordings(
     else:
         _print_table(report)
         _print_differences(report.differences[:show])
-    return 1 if report.differing else 0
+    return 1 if report.differing or report.not_replayed else 0
 
 
 def repository_folder() -> Path:
@@ -95,8 +96,11 @@ def _replay_all(recordings: list[Recording], report: Report) -> None:
             for recording in recordings:
                 replay = _replayer(recording, clock)
                 for scenario in recording.scenarios:
-                    with blaming(recording, scenario):
-                        replay(scenario, report)
+                    try:
+                        with blaming(recording, scenario):
+                            replay(scenario, report)
+                    except MissingFeatureError as error:
+                        report.not_replayed[str(error)] += 1
                     progress.advance(task)
     finally:
         asyncio.set_event_loop(None)
@@ -104,11 +108,13 @@ def _replay_all(recordings: list[Recording], report: Report) -> None:
 
 
 def _replayer(recording: Recording, clock: VirtualClock) -> Callable[[JsonObject, Report], None]:
-    if not recording.is_v1_9:
-        decisions = partial(replay_scenario, clock=clock)
+    edition = recording.edition
+    if edition.is_modern:
+        decisions = partial(replay_scenario, clock=clock, edition=edition)
+        runs = partial(replay_run, edition=edition)
 
         def replay(scenario: JsonObject, report: Report) -> None:
-            (replay_run if is_run(scenario) else decisions)(scenario, report)
+            (runs if is_run(scenario) else decisions)(scenario, report)
 
         return replay
     # Imported here, like every other edition: only when it is to run.
@@ -139,6 +145,8 @@ def _print_table(report: Report) -> None:
     compared = sum(compared for part, (compared, _) in totals.items() if part != PODS)
     pod_count = totals[PODS][0]
     stdout().print(f"\n{pod_count:,} decisions, {compared:,} values, {report.differing:,} differ")
+    for reason, count in report.not_replayed.items():
+        stdout().print(f"{counted(count, 'scenario')} not replayed: {reason}", markup=False)
 
 
 def _cell(compared: int, differing: int) -> str:
@@ -197,4 +205,5 @@ def _as_data(report: Report, show: int) -> dict[str, Any]:
         },
         "differing": report.differing,
         "differences": report.differences[:show],
+        "notReplayed": dict(report.not_replayed),
     }

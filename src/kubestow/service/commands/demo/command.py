@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from kubestow.editions import NEWEST, edition_named
+from kubestow.editions import DEFAULT, edition_named
 from kubestow.editions.edition import Edition, Version
 from kubestow.errors import InputError
 from kubestow.service.commands.file_options import Force, MaxInput
@@ -27,7 +27,6 @@ Mode = Literal["page", "story", "server"]
 # Options that only some of the demos have; others are of all.
 _OPTIONS: Final[dict[str, tuple[Mode, ...]]] = {
     "speed": ("page", "story"),
-    "compatibility": ("story",),
     "verbose": ("story",),
     "page_port": ("page", "server"),
     "open_page": ("page", "server"),
@@ -58,8 +57,11 @@ def demo(
     ] = None,
     compatibility: Annotated[
         Version,
-        typer.Option(help="With --verbose: the version of kube-scheduler to look into."),
-    ] = NEWEST.version,
+        typer.Option(
+            help="The version of Kubernetes that the cluster and its scheduler are; with --verbose "
+            "also those before v1.36."
+        ),
+    ] = DEFAULT,
     verbose: Annotated[
         bool,
         typer.Option(
@@ -212,7 +214,7 @@ def demo(
         shapes=() if is_own else shapes or (NodeShape(),),
         has_scheduler=scheduler,
         node_grace_s=node_grace,
-        gates=checked_gates(feature_gates),
+        gates=checked_gates(feature_gates, _modern(edition_named(compatibility))),
         record=None
         if record is None
         else RecordTo(record, "demo", RECORD_SIZE_MIB << 20, force=force),
@@ -274,11 +276,17 @@ def _tell(
 
         tell_demo(edition, speed)
         return
-    if edition is not NEWEST:
-        raise InputError("--compatibility needs --verbose: kubestow demo --verbose …")
     from kubestow.service.commands.demo.play import play_demo
 
-    play_demo(speed, record, force=force)
+    play_demo(speed, record, _modern(edition), force=force)
+
+
+def _modern(edition: Edition) -> Edition:
+    if not edition.is_modern:
+        raise InputError(
+            f"--compatibility {edition.version} needs --verbose: kubestow demo --verbose …"
+        )
+    return edition
 
 
 def _mode(context: typer.Context) -> Mode:

@@ -16,6 +16,7 @@ from kubestow.api.files import Document, load_documents
 from kubestow.api.meta import JsonObject
 from kubestow.clock import SystemClock
 from kubestow.cluster.resources import NODES
+from kubestow.explain.history import AttemptHistory
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.plural import counted
 from kubestow.service.commands.demo.log import RareLines
@@ -52,7 +53,7 @@ def show_page(request: PageRequest) -> int:
     """Run until interrupted, or for some seconds; return the exit code."""
     output = Output(stdout())
     with warnings_on_stderr(RareLines(output.note_lines)):
-        plugins = load_scheduler_config(request.config_path)
+        plugins = load_scheduler_config(request.config_path, gates=request.options.gates)
         documents = load_documents(request.load_paths)
         with asyncio.Runner(loop_factory=lambda: PacedLoop(request.speed)) as runner:
             return runner.run(_show(output, request, plugins, documents))
@@ -68,11 +69,13 @@ async def _show(
     ended = asyncio.Event()
     signals = end_on_signals(ended.set)
     clock, time = VirtualClock(loop, SystemClock().now_ns()), PacedTime(loop)
+    history = AttemptHistory(clock)
     cluster = ServedCluster(
         request.options,
         clock,
         config=plugins.config,
         registry=plugins.registry,
+        listeners=[history.decided],
         documents=[*documents, *_own_documents(request)],
         metrics=page_metrics(request.options.gates),
     )
@@ -82,7 +85,12 @@ async def _show(
     with closing(LoopThread("page")) as thread:
         async with cluster.running():
             parts = demo_page_parts(
-                cluster, plugins, request.options.gates, time=time, before_load=workload.stop
+                cluster,
+                plugins,
+                request.options.gates,
+                history,
+                time=time,
+                before_load=workload.stop,
             )
             async with local_page(parts, thread, port=request.page_port) as page:
                 time.on_change = page.follower.touch

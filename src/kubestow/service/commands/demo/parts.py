@@ -6,10 +6,12 @@ from pathlib import Path
 from rich.markup import escape
 
 from kubestow.config.feature_gates import FeatureGates
+from kubestow.explain.history import AttemptHistory
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.plural import counted
 from kubestow.service.commands.demo.output import Output
 from kubestow.service.page import PageParts, open_browser
+from kubestow.simulator.capacity.placing import PlacingSetup
 from kubestow.simulator.cluster_file import save_cluster
 from kubestow.simulator.live.actions import ClusterActions
 from kubestow.simulator.live.time_control import PacedTime
@@ -22,11 +24,15 @@ def demo_page_parts(
     cluster: ServedCluster,
     plugins: LoadedPlugins,
     gates: FeatureGates,
+    history: AttemptHistory,
     *,
     time: PacedTime | None = None,
     before_load: Callable[[], None] = lambda: None,
 ) -> PageParts:
-    """The page of a cluster that runs; with `time` it can be paused."""
+    """The page of a cluster that runs; with `time` it can be paused.
+
+    `history` has listened to the scheduler since it started.
+    """
     embedded = cluster.embedded
     assert embedded is not None
     scheduler, clock = embedded.scheduler, embedded.clock
@@ -44,11 +50,18 @@ def demo_page_parts(
         config=plugins.config,
         gates=gates,
         clock=clock,
+        history=history,
         suggest=Suggester(
             scheduler, plugins.config, embedded.client, clock, plugins.registry, gates
         ),
         time=clock_state,
-        actions=ClusterActions(cluster.store, clock, time=time, before_load=before_load),
+        actions=ClusterActions(
+            cluster.store,
+            clock,
+            time=time,
+            before_load=before_load,
+            setup=PlacingSetup(plugins.config, plugins.registry, gates),
+        ),
     )
 
 

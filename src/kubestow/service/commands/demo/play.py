@@ -17,6 +17,7 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cache.node_info import NodeInfo
 from kubestow.clock import Clock
 from kubestow.cluster.resources import PODS
+from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.editions.edition import Edition
 from kubestow.engine.decision import Decision
@@ -41,7 +42,9 @@ _ARRIVAL_S = 0.05
 _EPILOGUE_S = 8.0
 
 
-def play_demo(speed: float | None, record: Path | None = None, *, force: bool = False) -> None:
+def play_demo(
+    speed: float | None, record: Path | None, edition: Edition, *, force: bool = False
+) -> None:
     """Play all scenes, at this many virtual seconds per real one; 0 does not wait.
 
     `record` is a file for what the scheduler sees and decides.
@@ -50,12 +53,15 @@ def play_demo(speed: float | None, record: Path | None = None, *, force: bool = 
     if speed is None:
         speed = 3.0 if console.is_terminal else 0.0
     to = None if record is None else RecordTo(record, "demo", force=force)
-    run_in_virtual_time(_play(console, to, is_watched=speed > 0), speed=speed or None)
+    gates = FeatureGates({}, edition)
+    run_in_virtual_time(_play(console, to, gates, is_watched=speed > 0), speed=speed or None)
 
 
-async def _play(console: Console, record: RecordTo | None, *, is_watched: bool) -> None:
+async def _play(
+    console: Console, record: RecordTo | None, gates: FeatureGates, *, is_watched: bool
+) -> None:
     clock = VirtualClock(asyncio.get_running_loop())
-    store = MemoryCluster(clock)
+    store = MemoryCluster(clock, gates=gates)
     view = DemoView(console, clock, is_live=is_watched and console.is_terminal)
     story = scenes()
     store.load(story[0].documents)
@@ -65,6 +71,7 @@ async def _play(console: Console, record: RecordTo | None, *, is_watched: bool) 
         clock,
         listeners=[view.note],
         controllers=[FakeKubelets(store, clock)],
+        gates=gates,
         record=record,
     )
     view.announce(story[0])
@@ -201,7 +208,7 @@ def tell_demo(edition: Edition, speed: float | None) -> None:
 async def _tell(edition: Edition) -> None:
     clock = VirtualClock(asyncio.get_running_loop())
     if edition.is_modern:
-        await walk(_say, clock)
+        await walk(_say, clock, gates=FeatureGates({}, edition))
         return
     # Imported here, like every other edition: only when it is to run.
     from kubestow.editions.walking import walk_edition

@@ -21,6 +21,7 @@ from kubestow.apiserver.http.kubeconfig_file import KubeconfigFile
 from kubestow.clock import SystemClock
 from kubestow.cluster.resources import NODES
 from kubestow.engine.decision import Decision
+from kubestow.explain.history import AttemptHistory
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.plural import counted
 from kubestow.queue import QueuedPod
@@ -66,7 +67,7 @@ def serve_demo(request: ServeRequest) -> int:
     ):
         path = request.kubeconfig_path or Path(folder, "kubeconfig")
         KubeconfigFile(path)
-        plugins = load_scheduler_config(request.config_path)
+        plugins = load_scheduler_config(request.config_path, gates=request.options.gates)
         documents = load_documents(request.load_paths)
         return asyncio.run(_serve(output, request, path, plugins, documents))
 
@@ -81,16 +82,17 @@ async def _serve(
     ended = asyncio.Event()
     signals = end_on_signals(ended.set)
     clock, gates = SystemClock(), request.options.gates
+    history = AttemptHistory(clock)
     cluster = ServedCluster(
         request.options,
         clock,
         config=plugins.config,
         registry=plugins.registry,
-        listeners=[_feed(output)],
+        listeners=[_feed(output), history.decided],
         documents=documents,
         metrics=page_metrics(gates),
     )
-    async with cluster.serving(path), _page(request, cluster, plugins) as page:
+    async with cluster.serving(path), _page(request, cluster, plugins, history) as page:
         _greet(output, request, cluster)
         if page is not None:
             announce_page(output, page.address, opens=request.opens_page)
@@ -105,13 +107,16 @@ async def _serve(
 
 @asynccontextmanager
 async def _page(
-    request: ServeRequest, cluster: ServedCluster, plugins: LoadedPlugins
+    request: ServeRequest,
+    cluster: ServedCluster,
+    plugins: LoadedPlugins,
+    history: AttemptHistory,
 ) -> AsyncGenerator[OpenPage | None, None]:
     """The page, if there is a scheduler to show."""
     if cluster.embedded is None:
         yield None
         return
-    parts = demo_page_parts(cluster, plugins, request.options.gates)
+    parts = demo_page_parts(cluster, plugins, request.options.gates, history)
     with closing(LoopThread("page")) as thread:
         async with local_page(parts, thread, port=request.page_port) as page:
             yield page

@@ -38,16 +38,24 @@ def record(
             "--for",
             metavar="DURATION",
             show_default="until Ctrl-C",
-            help="How long to record, such as 90s, 10m or 2h.",
+            help="How long to record, once nodes and pods are read: 90s, 10m, 2h.",
         ),
     ] = "",
+    usage: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also keep what nodes and pods use, read every minute from metrics.k8s.io.",
+        ),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Record what a cluster's scheduler sees and decides.
 
     Nothing is written to the cluster. All kinds that decide where pods go are followed; secrets,
     environment variables and commands are left out. Afterwards kubestow replay decides on the same
-    pods and says how far it agrees with the scheduler of that cluster.
+    pods, as the version of the API server does, and says how far it agrees with the scheduler of
+    that cluster.
 
     Example: kubestow record cluster.rec --for 1h && kubestow replay cluster.rec
     """
@@ -60,6 +68,7 @@ def record(
             context=context,
             config_file=config_file,
             duration=duration,
+            usage=usage,
             force=force,
         )
     )

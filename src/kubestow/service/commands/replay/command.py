@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from kubestow.editions.edition import Version
 from kubestow.errors import InputError
 from kubestow.service.commands.file_options import MaxInput
 from kubestow.service.formats import DataFormat
@@ -19,6 +20,13 @@ def replay(
             metavar="FILE",
             help="Decide with this configuration instead: a KubeSchedulerConfiguration v1, YAML or "
             "JSON.",
+        ),
+    ] = None,
+    compatibility: Annotated[
+        Version | None,
+        typer.Option(
+            show_default="the recorded one",
+            help="Decide as this version of kube-scheduler instead: v1.36 or newer.",
         ),
     ] = None,
     plugins: Annotated[
@@ -54,17 +62,17 @@ def replay(
     """Make the decisions of a recording again, and compare.
 
     A recording of kubestow (run, simulate or demo with --record) is reproduced exactly: every
-    change, answer and attempt in its order. With --config, what differs shows where another
-    configuration decides otherwise, and which filters or scores made the difference; after each
-    difference the recorded decision is carried out.
+    change, answer and attempt in its order. With --config or --compatibility, what differs shows
+    where another configuration or version decides otherwise, and which filters or scores made the
+    difference; after each difference the recorded decision is carried out.
 
     A recording of another scheduler (kubestow record) shows whether it has the same rules: each of
     its decisions agrees, is explained by timing or by sampling, or was made by other rules.
 
     With --page it is played as fast as possible, and a slider goes back through what was attempted.
 
-    Exit codes: 0 nothing differs, or only because of --config; 1 something differs, or another
-    scheduler has other rules, 2 the file cannot be used.
+    Exit codes: 0 nothing differs, or only because of --config or --compatibility; 1 something
+    differs, or another scheduler has other rules, 2 the file cannot be used.
 
     Example: kubestow replay run.rec --config config.yaml --show 3
 
@@ -73,11 +81,20 @@ def replay(
     if page:
         from kubestow.service.commands.replay.page import show_recording
 
-        code = show_recording(file, config_file, plugins or (), port=page_port, opens=open_page)
+        code = show_recording(
+            file, config_file, plugins or (), compatibility, port=page_port, opens=open_page
+        )
         raise typer.Exit(code)
     if open_page or page_port:
         raise InputError("--open and --page-port need --page: kubestow replay FILE --page …")
     from kubestow.service.commands.replay.file import replay_and_print
 
-    code = replay_and_print(file, config_file, plugins=plugins or (), show=show, output=output)
+    code = replay_and_print(
+        file,
+        config_file,
+        plugins=plugins or (),
+        compatibility=compatibility,
+        show=show,
+        output=output,
+    )
     raise typer.Exit(code)

@@ -10,9 +10,13 @@ import msgspec
 
 from kubestow.clock import SystemClock
 from kubestow.config.decoding import decode_config
+from kubestow.config.defaults import complete_config
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config
+from kubestow.editions import CORE, NEWEST, edition_named
+from kubestow.editions.choosing import rules_of
+from kubestow.editions.edition import Version
 from kubestow.engine.profiles import Registry
 from kubestow.errors import ConfigError, DecodeError, InputError
 from kubestow.explain.difference import AttemptView
@@ -28,6 +32,7 @@ from kubestow.simulator.replay.agreement_report import AgreementReport
 from kubestow.simulator.replay.replay import RecordedAnswers, Replay
 from kubestow.simulator.replay.report import ReplayDifference, ReplayReport
 from kubestow.simulator.replay.why import AttemptViews, RecordedViews, explain_report
+from kubestow.simulator.upgrade.configuration import usable_gates
 from kubestow.simulator.virtual_time import run_in_virtual_time
 from kubestow.table import Table
 
@@ -38,6 +43,7 @@ class ReplaySetup(NamedTuple):
     config: SchedulerConfig
     registry: Registry
     gates: FeatureGates
+    # The configuration or the version is not the recorded one.
     is_other: bool
 
 
@@ -46,12 +52,13 @@ def replay_and_print(
     config_file: Path | None,
     *,
     plugins: Sequence[str] = (),
+    compatibility: Version | None = None,
     show: int,
     output: DataFormat,
 ) -> int:
     """Replay and print; the exit code. `plugins` are those that the recording may use."""
     reader = RecordingReader(path)
-    setup = replay_setup(reader, config_file, plugins)
+    setup = replay_setup(reader, config_file, plugins, compatibility)
     try:
         return _replay_and_print(reader, setup, plugins, show=show, output=output)
     except DecodeError as error:
@@ -92,18 +99,25 @@ def _without_logs() -> Generator[None, None, None]:
 
 
 def replay_setup(
-    reader: RecordingReader, config_file: Path | None, plugins: Sequence[str] = ()
+    reader: RecordingReader,
+    config_file: Path | None,
+    plugins: Sequence[str] = (),
+    compatibility: Version | None = None,
 ) -> ReplaySetup:
     """With the configuration of the file, or else that of the recording: a file of data, which
-    imports no module and sends no request that the user has not named."""
+    imports no module and sends no request that the user has not named. With the rules of the
+    recorded version unless another is named."""
+    other = None if compatibility == reader.header.edition else compatibility
+    is_other = config_file is not None or other is not None
     try:
-        gates = FeatureGates(reader.header.gates)
+        gates = _recorded_gates(reader) if other is None else _gates_under(other, reader)
         if config_file is not None:
-            loaded = load_scheduler_config(config_file)
+            loaded = load_scheduler_config(config_file, gates=gates)
         else:
-            recorded = decode_config(reader.header.config.encode(), gates)
+            recorded = _recorded_config(reader, gates)
             check_config(recorded, gates)
-            loaded = load_named_plugins(_unconnected(recorded, reader), plugins)
+            registry = rules_of(gates.edition).registry
+            loaded = load_named_plugins(_unconnected(recorded, reader), plugins, registry)
     except UnnamedPluginError as error:
         raise InputError(
             f"{reader.path}: its scheduler had {error}. A recording imports no code by itself: if "
@@ -117,7 +131,46 @@ def replay_setup(
             f"{reader.path}: its configuration cannot be used here: {error}; plugins of your own "
             "have to be importable, or give another configuration with --config"
         ) from error
-    return ReplaySetup(loaded.config, loaded.registry, gates, config_file is not None)
+    return ReplaySetup(loaded.config, loaded.registry, gates, is_other)
+
+
+def _recorded_gates(reader: RecordingReader) -> FeatureGates:
+    try:
+        edition = edition_named(reader.header.edition)
+    except ConfigError as error:
+        raise InputError(
+            f'{reader.path}: it was recorded with the rules of "{reader.header.edition}", which '
+            f"are not known here; take a kubestow that has them, as {reader.header.program} does, "
+            f"or decide as another version: --compatibility {NEWEST}"
+        ) from error
+    return FeatureGates(reader.header.gates, edition)
+
+
+def _gates_under(compatibility: Version, reader: RecordingReader) -> FeatureGates:
+    """The gates that were set, as far as another version has them."""
+    edition = edition_named(compatibility)
+    if not edition.is_modern:
+        raise InputError(
+            f"--compatibility {compatibility}: recordings are replayed as {CORE.version} or newer"
+        )
+    return usable_gates(reader.header.gates, edition)
+
+
+def _recorded_config(reader: RecordingReader, gates: FeatureGates) -> SchedulerConfig:
+    """The configuration of a recording for these gates.
+
+    A recording has all defaults of its version filled in. Where its profiles are the default ones,
+    another version has its own.
+    """
+    text = reader.header.config.encode()
+    if reader.header.edition == gates.edition.version or reader.header.edition not in list(Version):
+        return decode_config(text, gates)
+    before = _recorded_gates(reader)
+    config = decode_config(text, before)
+    if config.profiles != complete_config(SchedulerConfig(), before).profiles:
+        return decode_config(text, gates)
+    profiles = complete_config(SchedulerConfig(), gates).profiles
+    return msgspec.structs.replace(config, profiles=profiles)
 
 
 def _unconnected(config: SchedulerConfig, reader: RecordingReader) -> SchedulerConfig:
@@ -139,9 +192,9 @@ def _replay(
     reader: RecordingReader, setup: ReplaySetup, plugins: Sequence[str], explained: int
 ) -> ReplayReport:
     """Replay, and explain as many of the differences."""
-    answers = _with_progress("Reading", reader, RecordedAnswers.of)
+    answers = with_progress("Reading", reader, RecordedAnswers.of)
     views = AttemptViews(explained)
-    report = _with_progress(
+    report = with_progress(
         "Replaying", reader, lambda records: _run(reader, records, setup, answers, views)
     )
     report.cut_at = reader.cut_at
@@ -166,7 +219,7 @@ def _recorded_views(
     except InputError:
         return {}
     views = RecordedViews(others.found)
-    _with_progress(
+    with_progress(
         "Explaining",
         reader,
         lambda records: _run(reader, views.needed(records), setup, answers, views),
@@ -196,7 +249,7 @@ def _run(
     return run_in_virtual_time(run())
 
 
-def _with_progress(text: str, reader: RecordingReader, work: Callable[[Iterable[Record]], T]) -> T:
+def with_progress(text: str, reader: RecordingReader, work: Callable[[Iterable[Record]], T]) -> T:
     with progress_bar(text) as progress:
         task = progress.add_task("", total=100)
 
@@ -217,7 +270,7 @@ def _compare(reader: RecordingReader, setup: ReplaySetup, explained: int) -> Agr
         started_ns=reader.header.started_ns,
         explained=explained,
     )
-    report = _with_progress("Comparing", reader, replay.run)
+    report = with_progress("Comparing", reader, replay.run)
     report.cut_at = reader.cut_at
     return report
 

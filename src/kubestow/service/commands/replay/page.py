@@ -11,7 +11,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import cast
 
+from kubestow.editions.edition import Version
 from kubestow.errors import DecodeError, InputError
+from kubestow.explain.history import AttemptHistory
 from kubestow.recording.file import RecordingReader
 from kubestow.recording.format import FOREIGN_ORIGIN
 from kubestow.service.commands.demo.output import Output, end_on_signals, exit_code
@@ -29,7 +31,13 @@ from kubestow.web.suggest import Suggester
 
 
 def show_recording(
-    path: Path, config_file: Path | None, plugins: Sequence[str] = (), *, port: int, opens: bool
+    path: Path,
+    config_file: Path | None,
+    plugins: Sequence[str] = (),
+    compatibility: Version | None = None,
+    *,
+    port: int,
+    opens: bool,
 ) -> int:
     """Show it until interrupted; the exit code. InputError if the file cannot be shown."""
     reader = RecordingReader(path)
@@ -38,7 +46,7 @@ def show_recording(
             f"{path}: recorded from another scheduler, it has changes and no attempts; leave out "
             "--page to compare its decisions"
         )
-    setup = replay_setup(reader, config_file, plugins)
+    setup = replay_setup(reader, config_file, plugins, compatibility)
     # What the scheduler logs was logged when it was recorded.
     logging.getLogger("kubestow").setLevel(logging.CRITICAL + 1)
     with asyncio.Runner(loop_factory=lambda: PacedLoop(UNLIMITED)) as runner:
@@ -108,6 +116,7 @@ def _parts(replay: Replay, setup: ReplaySetup, time: PacedTime) -> PageParts:
         config=setup.config,
         gates=setup.gates,
         clock=clock,
+        history=AttemptHistory(clock),  # nothing was decided before the page
         suggest=Suggester(
             scheduler, setup.config, replay.client, clock, setup.registry, setup.gates
         ),

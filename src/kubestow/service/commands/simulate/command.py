@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kubestow.editions import NEWEST, edition_named
+from kubestow.editions import DEFAULT
 from kubestow.editions.edition import Version
 from kubestow.editions.flags import AlgorithmOptions
 from kubestow.service.commands.input_options import takes_cluster
 from kubestow.service.commands.scheduler_options import ConfigFile, FeatureGates
 from kubestow.service.commands.simulate.policy_options import OLDER, takes_policy
 from kubestow.service.formats import OutputFormat, TraceFormat
-from kubestow.simulator.defaults import LIMIT_S
+from kubestow.simulator.defaults import LARGEST_SEED, LIMIT_S, SEEDS_PER_COMPARISON
 
 if TYPE_CHECKING:
     from kubestow.service.commands.cluster_input import InputRequest
@@ -80,8 +80,30 @@ def simulate(
         int | None,
         typer.Option(
             min=0,
+            max=LARGEST_SEED,
             help="With --scenario or --trace: where random numbers begin; equal seeds give equal "
             "results.",
+            rich_help_panel=_SCENARIO,
+        ),
+    ] = None,
+    repeat: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=SEEDS_PER_COMPARISON,
+            help="With --scenario: play it with this many seeds, and print the mean of each figure "
+            "with its 95 % interval.",
+            rich_help_panel=_SCENARIO,
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            show_default="one per core",
+            help="With --repeat: run in this many processes.",
             rich_help_panel=_SCENARIO,
         ),
     ] = None,
@@ -97,7 +119,7 @@ def simulate(
         TraceFormat | None,
         typer.Option(
             help="Play a trace, in which pods arrive and end: openb (Alibaba's GPU cluster trace "
-            "of 2023), or csv with the columns of the guide.",
+            "of 2023), alibaba2018, azure2019, or csv with the columns of the guide.",
             rich_help_panel=_TRACE,
         ),
     ] = None,
@@ -111,6 +133,14 @@ def simulate(
         Path | None,
         typer.Option(
             metavar="FILE", help="With --trace: the file of its pods.", rich_help_panel=_TRACE
+        ),
+    ] = None,
+    usage: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --trace: the file of what its pods used.",
+            rich_help_panel=_TRACE,
         ),
     ] = None,
     config_file: ConfigFile = None,
@@ -138,13 +168,14 @@ def simulate(
         ),
     ] = None,
     compatibility: Annotated[
-        Version,
+        Version | None,
         typer.Option(
+            show_default=f"that of the cluster it was read from, else {DEFAULT}",
             help="Decide as this version of kube-scheduler: with the plugins or rules, the queue, "
             "the cache and the choice among equals of its time.",
             rich_help_panel=OLDER,
         ),
-    ] = NEWEST.version,
+    ] = None,
     *,
     algorithm: AlgorithmOptions,
 ) -> None:
@@ -170,6 +201,7 @@ def simulate(
         write_template(save_template, force=cluster.force)
         raise typer.Exit(0)
     from kubestow.recording.recording import RecordTo
+    from kubestow.service.commands.cluster_input import edition_of
     from kubestow.service.commands.simulate.request import SimulateRequest
 
     request = SimulateRequest(
@@ -177,9 +209,12 @@ def simulate(
         scenario=scenario,
         until=until,
         seed=seed,
+        repeat=repeat,
+        jobs=jobs,
         trace=trace,
         nodes=nodes,
         pods=pods,
+        usage=usage,
         output=output,
         has_headers=not no_headers,
         reports=report or (),
@@ -189,9 +224,13 @@ def simulate(
         percentage=percentage,
         feature_gates=feature_gates or (),
         is_failing_on_pending=fail_on_pending,
-        edition=edition_named(compatibility),
+        edition=edition_of(cluster, compatibility),
         algorithm=algorithm,
     )
+    if repeat is not None or jobs is not None:
+        from kubestow.service.commands.simulate.repeat import simulate_repeatedly
+
+        raise typer.Exit(simulate_repeatedly(request))
     if scenario is not None:
         from kubestow.service.commands.simulate.scenario import simulate_scenario
 

@@ -7,12 +7,11 @@ of the result (`output`).
 from collections.abc import Sequence
 
 from kubestow.api.files import Document
-from kubestow.config.feature_gates import DEFAULT_GATES
 from kubestow.editions.flags import AlgorithmOptions
 from kubestow.errors import InputError
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.service.commands.cluster_input import load_input
-from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
+from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.commands.simulate.output import print_result
 from kubestow.service.commands.simulate.request import (
     PLUGIN_FAILED,
@@ -42,13 +41,14 @@ def simulate_files(request: SimulateRequest) -> int:
     check_outputs(request)
     # Another edition has plugins of its own, which its configuration may name.
     is_modern = request.edition.is_modern
-    loaded = load_scheduler_config(request.config_file if is_modern else None)
+    gates = request.modern_gates()
+    loaded = load_scheduler_config(request.config_file if is_modern else None, gates=gates)
     manifests = load_input(
         request.cluster,
         command="simulate",
         reads_config_maps=bool(request.algorithm.policy_configmap),
         dialects=dialects_of(loaded.config),
-        gates=checked_gates(request.feature_gates) if is_modern else DEFAULT_GATES,
+        gates=gates,
     )
     if request.record is not None and not is_modern:
         raise InputError("--record needs the scheduler of today: leave out --compatibility")

@@ -5,9 +5,9 @@ from collections import Counter
 from typing import Final
 
 from rich.console import Console
-from rich.markup import escape
 
 from kubestow.plural import counted
+from kubestow.redaction import printable
 from kubestow.service.commands.simulate.run_output import print_refusals
 from kubestow.service.formats import OutputFormat
 from kubestow.service.output import duration_text, print_data, stdout
@@ -67,7 +67,8 @@ def print_summary(console: Console, result: SimulationResult) -> None:
     messages = Counter(pod.message or pod.reason for pod in (*pending, *foreign))
     for message, count in messages.most_common(_MESSAGES_SHOWN):
         pods = "pod waits" if count == 1 else "pods wait"
-        console.print(f"  {count} {pods}: {escape(message or 'not tried yet')}")
+        text = printable(message or "not tried yet")
+        console.print(f"  {count} {pods}: {text}", markup=False)
     if result.on_missing_nodes:
         are = "is" if len(result.on_missing_nodes) == 1 else "are"
         pods = counted(len(result.on_missing_nodes), "pod")

@@ -12,7 +12,7 @@ from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profiles import Registry
 from kubestow.recording.recording import RecordTo
 from kubestow.service.logging import warnings_on_stderr
-from kubestow.service.output import duration_text, run_bar, stderr
+from kubestow.service.output import duration_text, run_bar, run_fields, stderr
 from kubestow.simulator.results import RunResult
 from kubestow.simulator.scenario.run import MakeCluster, run_scenario
 from kubestow.simulator.scenario.scenario import Progress, Scenario
@@ -26,7 +26,7 @@ def play(
     *,
     seed: int | None = None,
     record: RecordTo | None = None,
-    factory: type[SchedulerFactory] = SchedulerFactory,
+    factory: type[SchedulerFactory] | None = None,
     make_cluster: MakeCluster | None = None,
 ) -> RunResult:
     """The result; after Ctrl-C as far as the run had come, after a second one KeyboardInterrupt.
@@ -36,13 +36,16 @@ def play(
     clock = SystemClock()
     started_s = clock.monotonic_s()
     with warnings_on_stderr(), run_bar() as progress, _interrupted() as stop:
-        task = progress.add_task("Playing", total=scenario.until_s, rate="")
+        task = progress.add_task("Playing", total=1.0, rate="")
 
         def note(each: Progress) -> None:
-            elapsed_s = clock.monotonic_s() - started_s
-            rate = f"{each.placed / elapsed_s:,.0f} pods/s" if elapsed_s > 0 else ""
-            text = f"Playing {duration_text(each.time_s)} of {duration_text(each.until_s)}"
-            progress.update(task, completed=each.time_s, description=text, rate=rate)
+            fields = run_fields(
+                time_s=each.time_s,
+                until_s=each.until_s,
+                placed=each.placed,
+                elapsed_s=clock.monotonic_s() - started_s,
+            )
+            progress.update(task, **fields)
 
         result = run_scenario(
             scenario,

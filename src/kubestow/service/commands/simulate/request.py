@@ -37,10 +37,14 @@ class SimulateRequest(msgspec.Struct, frozen=True, kw_only=True):
     scenario: Path | None = None
     until: str = ""
     seed: int | None = None
+    # Play the scenario with this many seeds, in this many processes.
+    repeat: int | None = None
+    jobs: int | None = None
     # A trace with its files, or None: place the pods of the cluster.
     trace: TraceFormat | None = None
     nodes: Path | None = None
     pods: Path | None = None
+    usage: Path | None = None
     output: OutputFormat
     has_headers: bool
     reports: Sequence[Path] = ()
@@ -53,6 +57,12 @@ class SimulateRequest(msgspec.Struct, frozen=True, kw_only=True):
     is_failing_on_pending: bool
     edition: Edition
     algorithm: AlgorithmOptions
+
+    def modern_gates(self) -> FeatureGates:
+        """The gates, under an edition that is not modern those of the core; raises ConfigError."""
+        if not self.edition.is_modern:
+            return DEFAULT_GATES
+        return checked_gates(self.feature_gates, self.edition)
 
     def choice(self) -> EditionOptions:
         """What was chosen of an edition; raises ConfigError."""
@@ -72,7 +82,7 @@ class RunScheduler(NamedTuple):
     config: SchedulerConfig
     registry: Registry
     gates: FeatureGates = DEFAULT_GATES
-    factory: type[SchedulerFactory] = SchedulerFactory
+    factory: type[SchedulerFactory] | None = None
     # Of v1.9, which has no plugins.
     make_cluster: MakeCluster | None = None
 
@@ -83,7 +93,7 @@ def run_scheduler(
     """The scheduler asked for; `loaded` is the modern one, `config_maps` may have the Policy of
     another."""
     if request.edition.is_modern:
-        gates = checked_gates(request.feature_gates)
+        gates = request.modern_gates()
         return RunScheduler(with_percentage(loaded.config, request), loaded.registry, gates)
     # Imported here, like every other edition: only when it is to run.
     from kubestow.editions.choosing import rules_of

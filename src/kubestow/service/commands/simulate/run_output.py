@@ -4,10 +4,11 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec import UnsetType
 from rich.console import Console
-from rich.markup import escape
 
 from kubestow.plural import counted
+from kubestow.redaction import printable
 from kubestow.service.formats import OutputFormat
 from kubestow.service.output import duration_text, print_data, stdout
 from kubestow.simulator.reports import tables
@@ -15,6 +16,7 @@ from kubestow.simulator.reports.figures import Figures
 from kubestow.simulator.reports.files import Report
 from kubestow.simulator.reports.units import amount_text, share_text
 from kubestow.simulator.results import NodeRow, PodRow, RefusedPods
+from kubestow.simulator.usage.results import UsageFigures
 from kubestow.table import Table
 
 _MESSAGES_SHOWN: Final = 5
@@ -36,6 +38,8 @@ def print_run(report: Report, output: OutputFormat, *, has_headers: bool) -> Non
 
 def _print_tables(report: Report, *, is_wide: bool, has_headers: bool) -> None:
     parts = [_owner_table(report.pods, is_wide=is_wide), _resource_table(report.figures)]
+    if not isinstance(report.figures.usage, UnsetType):
+        parts.append(_usage_table(report.figures.usage))
     if is_wide:
         parts += [_pod_table(report.pods), _node_table(report.nodes)]
     for number, part in enumerate(parts):
@@ -65,18 +69,31 @@ def _print_summary(console: Console, report: Report) -> None:
             )
         ]
         console.print(f"Waiting times: {', '.join(texts)}")
+    if not isinstance(figures.usage, UnsetType):
+        _print_lost(console, figures.usage)
     reasons = tables.reasons_table(report.pods)
     rows = zip(*(column.values for column in reasons.columns), strict=True)
     for count, reason, message in list(rows)[:_MESSAGES_SHOWN]:
         pods = "pod waits" if count == 1 else "pods wait"
-        console.print(f"  {count} {pods}: {escape(message or reason or 'not tried yet')}")
+        text = printable(message or reason or "not tried yet")
+        console.print(f"  {count} {pods}: {text}", markup=False)
     if report.failed_attempts:
         console.print(f"{counted(report.failed_attempts, 'attempt')} failed with an error.")
     for failure in report.failures[:_MESSAGES_SHOWN]:
-        console.print(f"  {failure.attempts} of {failure.owner}: {failure.message}", markup=False)
+        text = printable(f"{failure.owner}: {failure.message}")
+        console.print(f"  {failure.attempts} of {text}", markup=False)
     print_refusals(console, report.refused_pods, report.refusals)
     if report.is_partial:
         console.print("The run was ended before its time: all rows are as of then.")
+
+
+def _print_lost(console: Console, usage: UsageFigures) -> None:
+    share = usage.lost_cpu_s / usage.demanded_cpu_s if usage.demanded_cpu_s else 0.0
+    console.print(
+        f"CPU lost: {usage.lost_cpu_s:,.0f} of {usage.demanded_cpu_s:,.0f} core seconds "
+        f"({share_text(share)}); {counted(usage.memory_evictions, 'pod')} evicted for memory",
+        markup=False,
+    )
 
 
 def print_refusals(console: Console, pod_count: int, refusals: Sequence[RefusedPods]) -> None:
@@ -86,7 +103,8 @@ def print_refusals(console: Console, pod_count: int, refusals: Sequence[RefusedP
     were = "was" if pod_count == 1 else "were"
     console.print(f"{counted(pod_count, 'pod')} {were} refused by the API server.")
     for refusal in refusals[:_MESSAGES_SHOWN]:
-        console.print(f"  {refusal.pods} of {refusal.owner}: {refusal.message}", markup=False)
+        text = printable(f"{refusal.owner}: {refusal.message}")
+        console.print(f"  {refusal.pods} of {text}", markup=False)
 
 
 def _owner_table(pods: list[PodRow], *, is_wide: bool) -> Table:
@@ -118,6 +136,16 @@ def _resource_table(figures: Figures) -> Table:
             amount_text(row.requested, row.resource),
             *("-" if share is None else share_text(share) for share in shares),
         )
+    return table
+
+
+def _usage_table(usage: UsageFigures) -> Table:
+    right = ("MEAN", "P50", "P95", "P99", "MOST", "HOT NODE MINUTES")
+    table = Table("IN USE", *right, right=right)
+    for row in usage.resources:
+        shares = (row.mean_share, row.p50_share, row.p95_share, row.p99_share, row.max_share)
+        minutes = f"{row.hot_node_minutes:,.0f}"
+        table.add(row.resource, *(share_text(share) for share in shares), minutes)
     return table
 
 

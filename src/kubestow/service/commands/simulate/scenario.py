@@ -12,6 +12,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.editions.flags import AlgorithmOptions
 from kubestow.errors import InputError
 from kubestow.files import keeping
+from kubestow.redaction import printable
 from kubestow.service.commands.cluster_input import InputRequest, load_input
 from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.commands.simulate.play import play
@@ -39,13 +40,15 @@ _OF_CONTROLLERS: Final = ("CronJob",)
 def simulate_scenario(request: SimulateRequest) -> int:
     """Play the scenario, print its result and write reports; the exit code."""
     check_outputs(request)
-    _check(request)
+    check_scenario(request)
     assert request.scenario is not None
-    loaded = load_scheduler_config(request.config_file if request.edition.is_modern else None)
+    loaded = load_scheduler_config(
+        request.config_file if request.edition.is_modern else None, gates=request.modern_gates()
+    )
     scheduler = run_scheduler(request, loaded)
     scenario = read_scenario(request.scenario)
     if request.until:
-        scenario = msgspec.structs.replace(scenario, until_s=_until_s(request.until))
+        scenario = msgspec.structs.replace(scenario, until_s=until_s_of(request.until))
     extra = _extra_documents(request, scheduler.config)
     scenario = msgspec.structs.replace(scenario, documents=[*scenario.documents, *extra])
     result = play(
@@ -65,9 +68,10 @@ def simulate_scenario(request: SimulateRequest) -> int:
     return exit_code_of(report, request)
 
 
-def _check(request: SimulateRequest) -> None:
+def check_scenario(request: SimulateRequest) -> None:
     is_modern = request.edition.is_modern
-    if request.trace is not None or request.nodes is not None or request.pods is not None:
+    """InputError if options do not go with a scenario."""
+    if any((request.trace, request.nodes, request.pods, request.usage)):
         raise InputError("--scenario and --trace exclude each other")
     if request.limit_s is not None:
         raise InputError("--limit is for one placement; with --scenario use --until, such as 24h")
@@ -93,7 +97,8 @@ def _check(request: SimulateRequest) -> None:
         )
 
 
-def _until_s(text: str) -> float:
+def until_s_of(text: str) -> float:
+    """What `--until` says; InputError if it is no duration."""
     try:
         until_s = parse_seconds(text)
     except ValueError as error:
@@ -105,7 +110,7 @@ def _until_s(text: str) -> float:
 
 def _extra_documents(request: SimulateRequest, config: SchedulerConfig) -> Sequence[Document]:
     cluster = request.cluster
-    if cluster == InputRequest():
+    if cluster == InputRequest(force=cluster.force):
         return ()
     dialects = dialects_of(config)
     return load_input(
@@ -122,7 +127,7 @@ def _print_failures(result: RunResult, scenario: Scenario) -> None:
     for failure in result.failures:
         place = scenario.places.get(failure.owner)
         if place is not None:
-            stderr().print(f"{place}: {failure.message}", markup=False)
+            stderr().print(printable(f"{place}: {failure.message}"), markup=False)
 
 
 def write_template(path: Path, *, force: bool = False) -> None:

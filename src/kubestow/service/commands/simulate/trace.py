@@ -1,12 +1,13 @@
 """What `kubestow simulate --trace` does: plays a trace in virtual time."""
 
-from pathlib import Path
+from collections.abc import Sequence
 
 import msgspec
 
+from kubestow.api.files import Document
 from kubestow.errors import InputError
 from kubestow.service.commands.cluster_input import InputRequest, load_input
-from kubestow.service.commands.scheduler_config import checked_gates, load_scheduler_config
+from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.commands.simulate.play import play
 from kubestow.service.commands.simulate.request import (
     SimulateRequest,
@@ -20,8 +21,8 @@ from kubestow.service.formats import TraceFormat
 from kubestow.simulator.gang_definitions import dialects_of
 from kubestow.simulator.reports.files import report_of
 from kubestow.simulator.scenario.scenario import Scenario
-from kubestow.simulator.traces.openb import openb_scenario
-from kubestow.simulator.traces.plain import plain_scenario
+from kubestow.simulator.traces.any_format import read_trace
+from kubestow.simulator.virtual_time import EPOCH
 
 
 def simulate_trace(request: SimulateRequest) -> int:
@@ -29,8 +30,8 @@ def simulate_trace(request: SimulateRequest) -> int:
     if not request.edition.is_modern:
         raise InputError("--trace needs the scheduler of today: leave out --compatibility")
     check_outputs(request)
-    loaded = load_scheduler_config(request.config_file)
-    gates = checked_gates(request.feature_gates)
+    gates = request.modern_gates()
+    loaded = load_scheduler_config(request.config_file, gates=gates)
     config = with_percentage(loaded.config, request)
     scenario = _scenario(request, dialects_of(config))
     if request.limit_s is not None:
@@ -48,25 +49,37 @@ def _scenario(request: SimulateRequest, dialects: frozenset[str]) -> Scenario:
     cluster = request.cluster
     if request.pods is None:
         raise InputError("--trace needs --pods with the file of its pods")
-    if request.trace is TraceFormat.OPENB:
-        if request.nodes is None or cluster != InputRequest():
+    assert request.trace is not None
+    if request.trace in (TraceFormat.OPENB, TraceFormat.ALIBABA_2018):
+        if request.nodes is None or cluster != InputRequest(force=cluster.force):
             raise InputError(
-                "--trace openb takes its nodes from --nodes and nothing else: give --nodes and "
-                "leave out -f, --from-cluster and changes of the cluster"
+                f"--trace {request.trace} takes its nodes from --nodes and nothing else: give "
+                "--nodes and leave out -f, --from-cluster and changes of the cluster"
             )
-        return openb_scenario(request.nodes, request.pods)
-    return _plain(request, request.pods, dialects)
+        documents: Sequence[Document] = ()
+    else:
+        documents = _cluster(request, dialects)
+    return read_trace(
+        request.trace.value,
+        pods=request.pods,
+        nodes=request.nodes,
+        usage=request.usage,
+        documents=documents,
+        start_s=EPOCH.timestamp(),
+    )
 
 
-def _plain(request: SimulateRequest, pods: Path, dialects: frozenset[str]) -> Scenario:
+def _cluster(request: SimulateRequest, dialects: frozenset[str]) -> Sequence[Document]:
+    """The nodes of a trace whose files need not have them."""
     has_manifests = bool(request.cluster.files) or request.cluster.is_live
     if request.nodes is None and not has_manifests:
-        raise InputError("--trace csv needs nodes: --nodes with a CSV file, or -f with manifests")
-    documents = (
+        raise InputError(
+            f"--trace {request.trace} needs nodes: --nodes with a CSV file, or -f with manifests"
+        )
+    return (
         load_input(
             request.cluster, command="simulate", dialects=dialects, makes_pods=False
         ).documents
         if has_manifests
         else ()
     )
-    return plain_scenario(pods, nodes=request.nodes, documents=documents)
