@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -9,9 +10,9 @@ from typing import Final
 PROGRAMS: Final = ("etcd", "kube-apiserver", "kubectl")
 
 
-def missing_programs(folder: str) -> list[str]:
+def missing_programs(folder: str, programs: Sequence[str] = PROGRAMS) -> list[str]:
     """The programs that the folder lacks; all if no folder is named."""
-    return [name for name in PROGRAMS if not folder or not shutil.which(Path(folder, name))]
+    return [name for name in programs if not folder or not shutil.which(Path(folder, name))]
 
 
 def server_minor(printed: str) -> int:

@@ -1,46 +1,44 @@
 """Runs seeds: `python -m tools.faults --seeds 200`, or one of them again.
 
-A seed that breaks an invariant is printed with the command that repeats it; `--shrink` looks for
-the shortest plan that still does.
+A seed that breaks an invariant, or fails in any other way, is printed with the command that repeats
+it; `--shrink` looks for the shortest plan that still does.
 """
 
 import argparse
 import json
 import logging
-import multiprocessing
+import os
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import count
-from typing import NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from kubestow.clock import SystemClock
+from kubestow.editions.edition import Version
 from tools.faults.plan import Plan, make_plan
 from tools.faults.report import Totals, print_counts, print_coverage
+from tools.faults.seeds import play_seed, run_seeds
 from tools.faults.shrink import shrink
-from tools.faults.simulation import Outcome, run_plan
+from tools.faults.simulation import run_plan
 
 # Wide enough for the states in one row.
 TABLE_WIDTH = 160
-
-
-class SeedResult(NamedTuple):
-    seed: int
-    outcome: Outcome
 
 
 def main() -> int:
     arguments = _parser().parse_args()
     logging.disable(logging.CRITICAL)
     if arguments.seed is not None:
-        return _run_one(arguments.seed, shrinks=arguments.shrink)
+        return _run_one(arguments.seed, arguments.compatibility, shrinks=arguments.shrink)
     numbers = range(arguments.first, arguments.first + arguments.seeds)
     totals = _run_many(
         numbers if arguments.minutes is None else _for_minutes(arguments.first, arguments.minutes),
         total=None if arguments.minutes is not None else arguments.seeds,
         processes=arguments.processes,
+        edition=arguments.compatibility,
     )
     if arguments.output == "json":
         print(json.dumps(totals.as_document(), indent=2))
@@ -61,6 +59,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--coverage", action="store_true", help="which faults met which states")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="(text)")
     parser.add_argument("--seed", type=int, help="run this seed only and print its plan")
+    parser.add_argument(
+        "--compatibility",
+        type=Version,
+        choices=(Version.V1_36, Version.V1_37),
+        default=Version.V1_36,
+        help="the edition of schedulers and API server (v1.36)",
+    )
     parser.add_argument("--shrink", action="store_true", help="with --seed: the shortest plan")
     return parser
 
@@ -68,8 +73,8 @@ def _parser() -> argparse.ArgumentParser:
 # --- one seed ---
 
 
-def _run_one(seed: int, *, shrinks: bool) -> int:
-    plan = make_plan(seed)
+def _run_one(seed: int, edition: Version, *, shrinks: bool) -> int:
+    plan = make_plan(seed, edition)
     outcome = run_plan(plan)
     if outcome.broken and shrinks:
         print(f"shrinking {len(plan.actions)} actions", file=sys.stderr)
@@ -96,17 +101,19 @@ def _show_length(plan: Plan) -> None:
 # --- many seeds ---
 
 
-def _run_many(numbers: Iterable[int], *, total: int | None, processes: int | None) -> Totals:
-    totals = Totals()
+def _run_many(
+    numbers: Iterable[int], *, total: int | None, processes: int | None, edition: Version
+) -> Totals:
+    totals, workers = Totals(), processes or os.cpu_count() or 1
+    play = partial(play_seed, edition=edition)
     columns = (TextColumn("seeds"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with (
-        multiprocessing.Pool(processes) as pool,
-        Progress(*columns, console=Console(stderr=True), transient=True) as progress,
-    ):
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=total)
-        for seed, outcome in pool.imap(_run_seed, numbers):
+        for seed, outcome in run_seeds(numbers, processes=workers, play=play):
             progress.advance(task)
             totals.add(seed, outcome)
+            if outcome.broken:
+                progress.console.print(f"seed {seed}: {outcome.broken[0]}", markup=False)
     return totals
 
 
@@ -115,15 +122,10 @@ def _print(totals: Totals, *, has_coverage: bool) -> None:
     print_counts(totals, console)
     if has_coverage:
         print_coverage(totals, console)
-    for seed, broken in totals.broken.items():
+    for seed, broken in sorted(totals.broken.items()):
         print(f"seed {seed}: {broken[0]}")
         print(f"  python -m tools.faults --seed {seed} --shrink")
     print(f"{totals.seed_count} seeds, {len(totals.broken)} break an invariant")
-
-
-def _run_seed(seed: int) -> SeedResult:
-    logging.disable(logging.CRITICAL)
-    return SeedResult(seed, run_plan(make_plan(seed)))
 
 
 def _for_minutes(first: int, minutes: float) -> Iterator[int]:

@@ -179,7 +179,7 @@ class FaultyClient(MemoryClient):
                     Patch(request.kind, *request.key, patch, "merge", subresource)
                 )
             case BindPod(pod, node_name):
-                with self._link.under_way(pod.metadata.uid):
+                with self._link.under_way(pod.metadata.uid, node_name):
                     self._hooks.binding_sent(pod, node_name)
                     await self._answered(request)
                     self._hooks.binding_confirmed(pod, node_name)

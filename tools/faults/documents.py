@@ -1,6 +1,8 @@
 """The objects of a plan as manifests."""
 
 from kubestow.api.meta import JsonObject
+from kubestow.editions import edition_named
+from kubestow.editions.edition import Version
 from tools.faults.planned import PlannedGroup, PlannedNode, PlannedPod
 from tools.faults.plugin import HOLD_ANNOTATION, PREPARE_ANNOTATION
 
@@ -40,7 +42,8 @@ def claim_document(name: str, class_name: str) -> JsonObject:
     }
 
 
-def group_document(name: str, shape: PlannedGroup) -> JsonObject:
+def group_document(name: str, shape: PlannedGroup, edition: Version) -> JsonObject:
+    is_oldest = edition_named(edition).pod_group_version == "v1alpha2"
     policy: JsonObject = (
         {"basic": {}} if shape.min_count is None else {"gang": {"minCount": shape.min_count}}
     )
@@ -50,9 +53,9 @@ def group_document(name: str, shape: PlannedGroup) -> JsonObject:
     if shape.topology_key:
         spec["schedulingConstraints"] = {"topology": [{"key": shape.topology_key}]}
     if shape.is_evicted_whole:
-        spec["disruptionMode"] = "PodGroup"
+        spec["disruptionMode"] = "PodGroup" if is_oldest else {"all": {}}
     return {
-        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "apiVersion": f"scheduling.k8s.io/{edition_named(edition).pod_group_version}",
         "kind": "PodGroup",
         "metadata": {"name": name, "namespace": "default"},
         "spec": spec,

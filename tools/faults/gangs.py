@@ -10,18 +10,19 @@ from collections.abc import Iterable
 
 from kubestow.api.group import GroupKey, group_key_of
 from kubestow.api.pod import Pod, first_condition, is_terminal, is_terminating
-from kubestow.api.pod_group import PodGroup
+from kubestow.api.pod_group import UpstreamPodGroup
 from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.store import StoredObject
 from kubestow.cache.groups import GroupMembers
-from kubestow.cluster.resources import PODS
+from kubestow.cluster.documents import value_at
+from kubestow.cluster.resources import POD_GROUPS, PODS
 from kubestow.engine.groups.collect import CollectedGroup
-from kubestow.engine.groups.condition import POD_GROUP_SCHEDULED
+from kubestow.engine.groups.condition import type_of
 from kubestow.engine.scheduler import Scheduler
-from kubestow.framework.group_cycle import GroupCycle
 from kubestow.plugins.gang_scheduling import GangScheduling
 from kubestow.queue import QueuedPod
-from kubestow.queue.queue import SchedulingQueue
 from tools.faults.invariants import Report
+from tools.faults.queued import entries, tried_pods
 
 
 class Gangs:
@@ -74,15 +75,17 @@ class Gangs:
         self._check_conditions(scheduler)
 
     def _check_whole(self, key: GroupKey, pods: Iterable[Pod]) -> None:
-        group = self._object_of(key)
-        gang = None if group is None else group.spec.scheduling_policy.gang
-        if gang is None:
+        group = self._stored(key)
+        # As the server has it: the API versions of the editions differ in other parts.
+        gang = group and value_at(group.document, "spec", "schedulingPolicy", "gang")
+        if not gang:
             return
+        min_count: int = gang["minCount"]
         bound_count = sum(1 for pod in pods if pod.spec.node_name)
-        is_whole, is_absent = bound_count >= gang.min_count, bound_count == 0
+        is_whole, is_absent = bound_count >= min_count, bound_count == 0
         self.found["whole" if is_whole else "absent" if is_absent else "in parts"] += 1
         if not is_whole and not is_absent and key not in self._broken_up:
-            text = f"{bound_count} of {gang.min_count} members of {key.name} are bound"
+            text = f"{bound_count} of {min_count} members of {key.name} are bound"
             self._report("a gang is whole or absent", text)
 
     def _compare_state(self, scheduler: Scheduler, pods_of: dict[GroupKey, list[Pod]]) -> None:
@@ -102,9 +105,11 @@ class Gangs:
         if count := scheduler.groups.conditions.pending_count:
             self._report("no leftovers", f"{count} conditions of groups are still being written")
         for attempt in waiting_groups(scheduler):
-            group = self._object_of(attempt.key)
-            if group is not None and (
-                first_condition(group.status.conditions, POD_GROUP_SCHEDULED) is None
+            stored = self._stored(attempt.key)
+            group = None if stored is None else stored.typed
+            if (
+                isinstance(group, UpstreamPodGroup)
+                and first_condition(group.status.conditions, type_of(group)) is None
             ):
                 self._report("every waiting group has its condition", attempt.key.name)
 
@@ -112,26 +117,24 @@ class Gangs:
         """No group waits that could be placed."""
         scheduler.snapshot.refresh(scheduler.cache)
         for attempt in waiting_groups(scheduler):
-            if _fits(scheduler, attempt):
+            if scheduler.groups is not None and scheduler.groups.fits(attempt):
                 text = f"{attempt.key.name} waits though it fits"
                 self._report("no gang forgotten", text)
         for queued_pod in _held_back(scheduler):
             text = f"{queued_pod.key} waits for members that are there"
             self._report("no gang forgotten", text)
 
-    def _object_of(self, key: GroupKey) -> PodGroup | None:
-        resource = self._cluster.resources.of_type(PodGroup)
-        found = self._cluster.find(resource, key.namespace, key.name)
-        return found.typed if found is not None and isinstance(found.typed, PodGroup) else None
+    def _stored(self, key: GroupKey) -> StoredObject | None:
+        resource = self._cluster.resources.named(POD_GROUPS.qualified_name)
+        return self._cluster.find(resource, key.namespace, key.name)
 
 
 def waiting_groups(scheduler: Scheduler) -> list[CollectedGroup]:
     """The groups with members in the queue that are not held back by a gate."""
-    queue, found = scheduler.queue, dict[GroupKey, list[QueuedPod]]()
-    assert isinstance(queue, SchedulingQueue)
-    for _, queued_pod in queue.waiting():
+    found: dict[GroupKey, list[QueuedPod]] = {}
+    for queued_pod in tried_pods(scheduler):
         key = group_key_of(queued_pod.pod)
-        if key is not None and not queued_pod.is_gated and not is_terminating(queued_pod.pod):
+        if key is not None and not is_terminating(queued_pod.pod):
             found.setdefault(key, []).append(queued_pod)
     return [
         CollectedGroup(key, scheduler.profiles[members[0].scheduler_name], members)
@@ -140,28 +143,15 @@ def waiting_groups(scheduler: Scheduler) -> list[CollectedGroup]:
 
 
 def _held_back(scheduler: Scheduler) -> list[QueuedPod]:
-    """Members that wait for others of their gang, though enough exist."""
-    queue = scheduler.queue
-    assert isinstance(queue, SchedulingQueue)
+    """Entries whose members wait for others of their gang, though enough exist."""
     found: list[QueuedPod] = []
-    for _, queued_pod in queue.waiting():
-        plugin = scheduler.profiles[queued_pod.scheduler_name].plugins.get(GangScheduling.name)
-        if isinstance(plugin, GangScheduling) and queued_pod.gating_plugin == plugin.name:
-            key = plugin.gate_key(queued_pod.pod)
+    for entry in entries(scheduler):
+        plugin = scheduler.profiles[entry.scheduler_name].plugins.get(GangScheduling.name)
+        if isinstance(plugin, GangScheduling) and entry.gating_plugin == plugin.name:
+            key = plugin.gate_key(entry.pod)
             if key is not None and plugin.is_open(key):
-                found.append(queued_pod)
+                found.append(entry)
     return found
-
-
-def _fits(scheduler: Scheduler, collected: CollectedGroup) -> bool:
-    groups, members = scheduler.groups, scheduler.cache.groups
-    assert groups is not None
-    assert members is not None
-    known = members.find(collected.key)
-    # Without idle members: Permit would make them active, and nothing may change here.
-    cycle = GroupCycle(collected.key, {} if known is None else {collected.key: known.copy()})
-    cycle.runs_post_filter = False
-    return groups.run_algorithm(collected, cycle).status is None
 
 
 def _shown_pods(pods: Iterable[Pod]) -> list[str]:

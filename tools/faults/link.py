@@ -16,8 +16,8 @@ SLOW_S: Final = 3.0
 class Link:
     def __init__(self, faults: FaultRates) -> None:
         self.faults: Final = faults
-        # Bindings that were sent and are not answered yet, by the UID of the pod.
-        self.binding: set[str] = set()
+        # Bindings that were sent and are not answered yet: the node, by the UID of the pod.
+        self.binding: dict[str, str] = {}
         self._open = asyncio.Event()
         self._open.set()
 
@@ -33,13 +33,13 @@ class Link:
         self._open.set()
 
     @contextmanager
-    def under_way(self, uid: str) -> Generator[None]:
+    def under_way(self, uid: str, node_name: str) -> Generator[None]:
         """While the binding of this pod is sent and answered."""
-        self.binding.add(uid)
+        self.binding[uid] = node_name
         try:
             yield
         finally:
-            self.binding.discard(uid)
+            self.binding.pop(uid, None)
 
     async def travel(self) -> None:
         """Wait as long as a message takes; a message on a cut link is lost when it is mended."""

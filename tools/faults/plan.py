@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 import msgspec
 import numpy as np
 
+from kubestow.editions import edition_named
+from kubestow.editions.edition import Version
 from tools.faults.fault import (
     EXTENDER_FAULTS,
     PLUGIN_FAULTS,
@@ -53,8 +55,8 @@ class Plan(NamedTuple):
         return self._replace(actions=tuple(kept))
 
 
-def make_plan(seed: int) -> Plan:
-    """The plan of a seed."""
+def make_plan(seed: int, edition: Version = Version.V1_36) -> Plan:
+    """The plan of a seed: the same actions in every edition."""
     rng = np.random.default_rng(seed)
     maker = _Maker(rng)
     replicas = REPLICAS[: 1 + int(rng.integers(3))]
@@ -67,7 +69,9 @@ def make_plan(seed: int) -> Plan:
     maker.disturbances(replicas, setup)
     maker.strikes(setup)
     gates, groups = make_groups(np.random.default_rng([seed, 2]))
-    setup = msgspec.structs.replace(setup, gates=gates)
+    known = edition_named(edition).gates
+    gates = tuple(gate for gate in gates if gate in known)
+    setup = msgspec.structs.replace(setup, gates=gates, edition=edition)
     maker.actions += groups
     actions = tuple(sorted(maker.actions, key=lambda action: action.at_s))
     return Plan(seed, replicas, actions, setup)

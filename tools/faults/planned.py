@@ -4,6 +4,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from kubestow.editions.edition import Version
 from tools.faults.fault import Fault
 
 
@@ -46,6 +47,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     extender: Literal["", "ignorable", "required"] = ""
     uses_wire: bool = False  # HTTP as bytes, instead of calls of the API server in memory
     gates: tuple[str, ...] = ()  # feature gates that are on besides the default ones
+    edition: Version = Version.V1_36  # of the schedulers and the API server
 
 
 PlannedValue = PlannedPod | PlannedGroup | PlannedNode | Fault | float | str | None

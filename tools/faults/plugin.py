@@ -87,10 +87,12 @@ class Unsteady:
 
     def _release(self, pod: Pod) -> None:
         waiting = self._handle.waiting_pods.get(pod.metadata.uid)
-        if waiting is not None:
+        # A rejected pod has its entry until its binding cycle goes on: after a pause of the process
+        # both timers end in one turn of the loop.
+        if waiting is not None and not waiting.is_rejected:
             waiting.allow(self.name)
         else:
-            self._handle.activate([pod])  # It was rejected meanwhile: once more.
+            self._handle.activate([pod])  # Once more.
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> PreFlight:
         has_work = seconds_in(pod.pod, PREPARE_ANNOTATION) > 0

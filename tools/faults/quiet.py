@@ -17,11 +17,11 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cluster.resources import PODS
 from kubestow.engine.scheduler import Scheduler
 from kubestow.plugins.volume_binding import VolumeBinding
-from kubestow.queue.queue import SchedulingQueue
 from kubestow.service.debugger import difference
 from kubestow.service.run import SchedulerProcess
 from tools.faults.gangs import Gangs
 from tools.faults.invariants import Report
+from tools.faults.queued import entries, queue_of, tried_pods, waiting_pods
 from tools.faults.replica import Replica
 
 
@@ -54,7 +54,7 @@ class Quiet:
         if len(leaders) != 1 or not all(self._follows(process) for process in processes):
             return False
         scheduler = leaders[0].scheduler
-        queue = _queue_of(scheduler)
+        queue = queue_of(scheduler)
         in_flight = set(queue.uids_in_flight())
         busy = [pod for pod in scheduler.objects.pods if pod.metadata.uid in in_flight]
         busy += queue.pods_in_active()
@@ -92,12 +92,8 @@ class Quiet:
         leader = self._leader()
         if leader is None or leader.process is None:
             return {}
-        queue = _queue_of(leader.process.scheduler)
-        return {
-            queued_pod.uid: queued_pod.attempts
-            for _, queued_pod in queue.waiting()
-            if not queued_pod.is_gated
-        }
+        waiting = tried_pods(leader.process.scheduler)
+        return {queued_pod.uid: queued_pod.attempts for queued_pod in waiting}
 
     def judge_attempts(self, earlier: dict[str, int]) -> None:
         """Since then all pods that still wait must have been tried."""
@@ -192,7 +188,7 @@ class Quiet:
         """Every waiting pod is in the queue, once; nothing else is."""
         pods = [pod for pod in self._objects(Pod) if isinstance(pod, Pod)]
         waiting = {pod.metadata.uid for pod in pods if not pod.spec.node_name}
-        places = Counter(queued_pod.uid for _, queued_pod in _queue_of(scheduler).waiting())
+        places = Counter(queued_pod.uid for queued_pod in waiting_pods(scheduler))
         wrong = [uid for uid in sorted(waiting | places.keys()) if places[uid] != (uid in waiting)]
         if wrong:
             found = [f"{self._name_of(uid)}: {places[uid]} times" for uid in wrong[:5]]
@@ -271,7 +267,7 @@ def fitting_pods(leader: Replica) -> list[FittingPod]:
     found: list[FittingPod] = []
     scheduler.snapshot.refresh(scheduler.cache)
     with leader.extender.answering_at_once():
-        for _, queued_pod in list(_queue_of(scheduler).waiting()):
+        for queued_pod in list(entries(scheduler)):
             pod = queued_pod.pod
             if pod.spec.scheduling_gates or is_terminating(pod):
                 continue
@@ -282,11 +278,6 @@ def fitting_pods(leader: Replica) -> list[FittingPod]:
             if decision.is_scheduled:
                 found.append(FittingPod(queued_pod.key, decision.node_name, queued_pod.rejectors))
     return found
-
-
-def _queue_of(scheduler: Scheduler) -> SchedulingQueue:
-    assert isinstance(scheduler.queue, SchedulingQueue)
-    return scheduler.queue
 
 
 def _assumed_storage(scheduler: Scheduler) -> Iterable[int]:

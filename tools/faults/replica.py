@@ -11,6 +11,8 @@ from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.clock import NANOSECONDS
 from kubestow.config.profile import PluginRef
+from kubestow.editions import edition_named
+from kubestow.editions.choosing import rules_of
 from kubestow.engine.decision import Decision, Nomination
 from kubestow.engine.extenders import HttpExtender
 from kubestow.engine.failure import FailureHandler
@@ -147,6 +149,7 @@ class Replica:
             self.clock,
             self._rng,
             hostname=self.name,
+            rules=rules_of(self._options.choice.edition),
         )
         scheduler = process.scheduler
         scheduler.listeners = (lambda decision, _: self._decided(decision),)
@@ -240,7 +243,10 @@ class _WatchedFailures:
 
 def _options(setup: Setup) -> SchedulerOptions:
     gates = ",".join(f"{gate}=true" for gate in setup.gates)
-    options = parse_options(["--secure-port=0", *([f"--feature-gates={gates}"] if gates else [])])
+    options = parse_options(
+        ["--secure-port=0", *([f"--feature-gates={gates}"] if gates else [])],
+        edition=edition_named(setup.edition),
+    )
     assert isinstance(options, SchedulerOptions)
     config = options.config
     if setup.has_plugin:

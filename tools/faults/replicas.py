@@ -8,9 +8,10 @@ after `kill -9`. Only when all is over are its tasks ended, so that none is left
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
+from pathlib import Path
 from typing import Any, TypeVar
 
-from kubestow.simulator.virtual_time import VirtualTimeLoop
+from kubestow.simulator.virtual_time import StalledError, VirtualTimeLoop
 
 T = TypeVar("T")
 
@@ -96,9 +97,28 @@ class ProcessLoop(VirtualTimeLoop):
 
 
 def run_processes(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end on a loop of its own; then what is left is cancelled."""
-    with asyncio.Runner(loop_factory=ProcessLoop) as runner:
-        result = runner.run(work)
-        # Processes that were killed end in any way.
-        runner.get_loop().set_exception_handler(lambda loop, details: None)
-        return result
+    """Run a coroutine to its end on a loop of its own; then what is left is cancelled.
+
+    Raises StalledError with the places of the tasks that wait, if one does not end then.
+    """
+    runner = asyncio.Runner(loop_factory=ProcessLoop)
+    loop = runner.get_loop()
+    try:
+        with runner:
+            result = runner.run(work)
+            # Processes that were killed end in any way.
+            loop.set_exception_handler(lambda loop, details: None)
+            return result
+    except StalledError as error:
+        places = "; ".join(sorted(map(_place, asyncio.all_tasks(loop))))
+        raise StalledError(f"{error}; these tasks wait: {places}") from error
+
+
+def _place(task: "asyncio.Task[Any]") -> str:
+    """The function of a task, and where the innermost one that it calls waits."""
+    coroutine: Any = task.get_coro()
+    name, place = coroutine.__qualname__, "an awaitable"
+    while (frame := getattr(coroutine, "cr_frame", None)) is not None:
+        place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+        coroutine = coroutine.cr_await
+    return f"{name} at {place}"

@@ -4,7 +4,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from contextvars import copy_context
 from functools import partial
+from traceback import format_exception
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cluster.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS
 from kubestow.config.feature_gates import FeatureGates
+from kubestow.editions import edition_named
 from kubestow.engine.decision import Decision
 from kubestow.engine.scheduler import Scheduler
 from kubestow.errors import ApiError
@@ -85,9 +88,19 @@ class Outcome(NamedTuple):
     duration_s: float
 
 
+def failed(invariant: str, text: str) -> Outcome:
+    """The outcome of a run that has no other one."""
+    nothing: Counter[str] = Counter()
+    broken = [Broken(invariant, 0.0, text)]
+    return Outcome(broken, 0, 0, nothing, Counter(), nothing, nothing, 0.0)
+
+
 def run_plan(plan: Plan) -> Outcome:
-    """Carry out a plan and judge it."""
-    return run_processes(_run(plan))
+    """Carry out a plan and judge it, also if an error ends the run."""
+    try:
+        return run_processes(_run(plan))
+    except Exception as error:
+        return failed("the run ends", "".join(format_exception(error)))
 
 
 async def _run(plan: Plan) -> Outcome:
@@ -99,9 +112,12 @@ class FaultSimulation:
         loop = asyncio.get_running_loop()
         rng = np.random.default_rng([plan.seed, 1])
         self._plan = plan
+        self._context = copy_context()  # of no process
+        self._is_calm = False
         self._rng = rng
         self._clock = VirtualClock(loop)
-        gates = FeatureGates(dict.fromkeys(plan.setup.gates, True))
+        edition = edition_named(plan.setup.edition)
+        gates = FeatureGates(dict.fromkeys(plan.setup.gates, True), edition)
         self.cluster = MemoryCluster(
             self._clock, seed=plan.seed, history_max=KEPT_CHANGES, gates=gates
         )
@@ -225,7 +241,8 @@ class FaultSimulation:
 
     def _add_group(self, action: PlannedAction) -> None:
         assert isinstance(action.value, PlannedGroup)
-        self.cluster.load([group_document(action.name, action.value)])
+        edition = self._plan.setup.edition
+        self.cluster.load([group_document(action.name, action.value, edition)])
 
     def _add_pod(self, action: PlannedAction) -> None:
         assert isinstance(action.value, PlannedPod)
@@ -276,6 +293,9 @@ class FaultSimulation:
 
     def _pause(self, action: PlannedAction) -> None:
         replica = self.replicas[action.name]
+        # What it is sending arrives when it goes on; by then another one may lead.
+        for node_name in replica.link.binding.values():
+            self.invariants.excuse(node_name)
         replica.pause()
         self._later(action.seconds, replica.resume)
 
@@ -298,6 +318,8 @@ class FaultSimulation:
 
     def _hit(self, what: str, reached: Reached) -> None:
         """Do something to the pod, the node or the replica that has reached a moment."""
+        if self._is_calm:
+            return
         replica = self.replicas[reached.replica]
         pod_name, node_name = reached.pod.metadata.name, reached.node_name
         pause_s = STRIKE_PAUSES_S[int(self._rng.integers(len(STRIKE_PAUSES_S)))]
@@ -318,7 +340,8 @@ class FaultSimulation:
         return names[int(self._rng.integers(len(names)))] if names else "none"
 
     def _later(self, seconds: float, call: Callable[[], object]) -> None:
-        asyncio.get_running_loop().call_later(seconds, call)
+        """Also called by a replica, at a moment: what follows must not wait while it is paused."""
+        asyncio.get_running_loop().call_later(seconds, call, context=self._context)
 
     # --- what replicas report ---
 
@@ -379,6 +402,7 @@ class FaultSimulation:
 
     async def _calm_down(self) -> None:
         """End all faults."""
+        self._is_calm = True
         self._moments.disarm()
         self._rates.end_all()
         for replica in self.replicas.values():

@@ -40,6 +40,7 @@ from tools.faults.wire_server import Request, WireServer, read_request
 SERVER: Final = "http://apiserver.example.com"
 # A server that is busy asks for a pause of 1 s up to this.
 LONGEST_PAUSE_S: Final = 3
+RETRY_AFTER: Final = "Retry-After"
 
 _LAST_CHUNK: Final = b"0\r\n\r\n"
 _STREAM_HEAD: Final = (
@@ -63,7 +64,7 @@ class WireClient(HttpClient):
         if not isinstance(request, requests.BindPod):
             return await super().send(request)
         pod, node_name = request.pod, request.node_name
-        with self._wire.link.under_way(pod.metadata.uid):
+        with self._wire.link.under_way(pod.metadata.uid, node_name):
             self._wire.hooks.binding_sent(pod, node_name)
             await super().send(request)
             self._wire.hooks.binding_confirmed(pod, node_name)
@@ -201,9 +202,7 @@ class _Exchange:
             return failure_answer(busy)
         if faults.happens(Fault.RETRY_AFTER):
             delay_s = 1 + int(faults.rng.integers(LONGEST_PAUSE_S))
-            now_s = asyncio.get_running_loop().time()
-            self._wire.not_before_s[self._request] = now_s + delay_s
-            return failure_answer(busy)._replace(headers={"Retry-After": str(delay_s)})
+            return failure_answer(busy)._replace(headers={RETRY_AFTER: str(delay_s)})
         if faults.happens(Fault.ERROR):
             return failure_answer(ApiError("internal error"))
         if self._request.is_write and faults.happens(Fault.CONFLICT):
@@ -232,6 +231,10 @@ class _Exchange:
             self._transport.send(body)
         if is_cut:
             self._transport.abort()
+        elif RETRY_AFTER in answer.headers:
+            # Only now: a client does not follow an answer that is lost or cut.
+            now_s = asyncio.get_running_loop().time()
+            self._wire.not_before_s[self._request] = now_s + int(answer.headers[RETRY_AFTER])
 
     async def _send_slowly(self, body: bytes) -> None:
         """At once, unless the list is slow."""

@@ -72,8 +72,11 @@ from kubestow.service.options import parse_options
 from kubestow.simulator.comparison.recorded import read_recording
 from kubestow.simulator.conformance.recording import load_recording
 from kubestow.simulator.replay.replay import RecordedAnswers, Replay
+from kubestow.simulator.traces.alibaba import alibaba_scenario
+from kubestow.simulator.traces.azure import azure_scenario
 from kubestow.simulator.traces.openb import openb_scenario
 from kubestow.simulator.traces.plain import plain_scenario
+from kubestow.simulator.traces.use_files import series_of
 from kubestow.simulator.virtual_time import run_in_virtual_time
 from kubestow.testing.clock import ManualClock
 from tools.fuzz.documents import DEPLOYMENT, EXAMPLES, NODE, POD, changed
@@ -418,6 +421,30 @@ TARGETS: Final = (
         "trace, openb",
         damaged_bytes(_OPENB_NODES, _OPENB_PODS),
         _from_file(lambda path: openb_scenario(path, path), ".csv"),
+    ),
+    Target(
+        "trace, Alibaba 2018",
+        damaged_bytes(
+            b"c_1,m_1,0,app_1,started,400,800,1.56\nc_1,m_1,90,app_1,stopped,400,800,1.56\n"
+        ),
+        _from_file(lambda path: alibaba_scenario(path, path), ".csv"),
+    ),
+    Target(
+        "trace, Azure 2019",
+        damaged_bytes(
+            b"a/b+c==,s,d,0,3600,99.5,20.25,80.5,Interactive,4,8\nx,s,d,1,2,,,,,>24,>64\n"
+        ),
+        _from_file(lambda path: azure_scenario(path, ()), ".csv"),
+    ),
+    Target(
+        "use of a trace, Alibaba 2018",
+        damaged_bytes(b"c_1,m_1,0,37,80,1.1,,2,3.5,4.5,6\nc_1,m_1,300,,81\n"),
+        _from_file(lambda path: series_of(path, "alibaba2018", start_s=0.0), ".csv"),
+    ),
+    Target(
+        "use of a trace, Azure 2019",
+        damaged_bytes(b"0,a/b+c==,1.5,80.25,20\n300,a/b+c==,1,2,1.5\n"),
+        _from_file(lambda path: series_of(path, "azure2019", start_s=0.0), ".csv"),
     ),
     Target(
         "CEL",

@@ -1,9 +1,16 @@
 """All hostile cases, by name."""
 
-from tools.hostile import devices, evictions, products, volumes
+from tools.hostile import devices, evictions, groups, products, volumes
 from tools.hostile.objects import CASES, NOTHING, Case
 
-ALL_CASES = (*CASES, *products.CASES, *volumes.CASES, *evictions.CASES, *devices.CASES)
+ALL_CASES = (
+    *CASES,
+    *products.CASES,
+    *volumes.CASES,
+    *evictions.CASES,
+    *devices.CASES,
+    *groups.CASES,
+)
 
 
 def find_case(name: str) -> Case:

@@ -26,10 +26,13 @@ from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.clock import SystemClock
 from kubestow.cluster.documents import removed_at
 from kubestow.cluster.resources import NAMESPACES, NODES, PODS
+from kubestow.config.feature_gates import FeatureGates
 from kubestow.errors import NotFoundError
 from tools.hostile.cases import find_case
 from tools.hostile.objects import Case
 
+# For the cases of pod groups; other pods are not treated differently.
+GATES: Final = ("GenericWorkload", "GangScheduling")
 CANARY: Final = "canary-"
 CANARIES_PER_S: Final = 20
 ZONES: Final = 10
@@ -97,7 +100,8 @@ def _main(pipe: Connection, nodes: int) -> None:
 class _Cluster:
     def __init__(self, nodes: int) -> None:
         self._clock = SystemClock()
-        self._store = MemoryCluster(self._clock)
+        gates = FeatureGates(dict.fromkeys(GATES, True))
+        self._store = MemoryCluster(self._clock, gates=gates)
         self._hostile: list[tuple[str, str, str]] = []
         self._created_s: dict[str, float] = {}
         self._longest_s = self._lease_longest_s = 0.0

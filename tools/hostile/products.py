@@ -239,6 +239,28 @@ def terms_of_pods_on_nodes(size: int) -> Iterator[Manifest]:
         yield pod(f"bound-{number}", nodeName=f"node-{number}", affinity=affinity)
 
 
+@case(2_000)
+def namespace_selectors_and_namespaces(size: int) -> Iterator[Manifest]:
+    """Each of twice as many terms selects all namespaces but one."""
+    for number in range(size):
+        labels = {"team": f"team-{number}", "kind": "tenant"}
+        yield Manifest("namespaces", {"metadata": {"name": f"tenant-{number}", "labels": labels}})
+    terms = [
+        {
+            "topologyKey": HOSTNAME,
+            "labelSelector": {"matchLabels": {"app": "x"}},
+            "namespaceSelector": {
+                "matchExpressions": [
+                    expression("team", "NotIn", f"team-{number}"),
+                    expression("kind", "Exists"),
+                ]
+            },
+        }
+        for number in range(2 * size)
+    ]
+    yield pod(affinity={"podAntiAffinity": {REQUIRED: terms}})
+
+
 # --- Spread constraints -------------------------------------------------------------------------
 
 
@@ -273,6 +295,15 @@ def spread_and_node_affinity(size: int) -> Iterator[Manifest]:
 def spread_keys_that_one_node_has(size: int) -> Iterator[Manifest]:
     keys = [f"key-{number}" for number in range(size)]
     yield node("labelled", labels=dict.fromkeys(keys, "a"))
+    yield pod(topologySpreadConstraints=_constraints(keys))
+
+
+@case(500)
+def spread_keys_that_many_nodes_have(size: int) -> Iterator[Manifest]:
+    """A hundred nodes more with all keys, each a domain of its own; only who labels nodes can."""
+    keys = [f"key-{number}" for number in range(size)]
+    for number in range(100):
+        yield node(f"labelled-{number}", labels=dict.fromkeys(keys, f"value-{number}"))
     yield pod(topologySpreadConstraints=_constraints(keys))
 
 

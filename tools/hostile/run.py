@@ -20,7 +20,7 @@ from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.service.run import SchedulerProcess
 from kubestow.service.soak.gauges import rss_mib
-from tools.hostile.cluster import ClusterProcess, Seen
+from tools.hostile.cluster import GATES, ClusterProcess, Seen
 from tools.hostile.objects import NOTHING, Case
 from tools.hostile.stretches import TimedSelector
 
@@ -76,19 +76,24 @@ class HostileRun:
     ) -> None:
         cluster = await asyncio.to_thread(ClusterProcess, self._nodes)
         try:
-            async with self._service(cluster.port):
+            async with self._service(cluster.port) as service:
                 for case in (NOTHING, *cases):
                     for size in case.sizes(scale):
-                        report(await self._measure(cluster, case, size))
+                        report(await self._measure(cluster, service, case, size))
         finally:
             await asyncio.to_thread(cluster.close)
 
-    async def _measure(self, cluster: ClusterProcess, case: Case, size: int) -> Measured:
+    async def _measure(
+        self, cluster: ClusterProcess, service: "asyncio.Task[int]", case: Case, size: int
+    ) -> Measured:
         await asyncio.to_thread(cluster.read)
         self._selector.reset()
         started_s = self._clock.monotonic_s()
         await asyncio.to_thread(cluster.create, case, size)
-        is_settled = await self._wait_settled(cluster)
+        is_settled = await self._wait_settled(cluster, service)
+        if service.done():
+            # Every case that follows would wait in vain until its limit.
+            raise RuntimeError(f"{case.name}, size {size}: the service ended")
         await asyncio.sleep(self._watch_s)
         seen: Seen = await asyncio.to_thread(cluster.read)
         passed_s = self._clock.monotonic_s() - started_s
@@ -110,22 +115,23 @@ class HostileRun:
             rss_mib=round(rss_mib(), 1),
         )
 
-    async def _wait_settled(self, cluster: ClusterProcess) -> bool:
+    async def _wait_settled(self, cluster: ClusterProcess, service: "asyncio.Task[int]") -> bool:
         deadline_s = self._clock.monotonic_s() + self._limit_s
         while not await asyncio.to_thread(cluster.is_settled):
-            if self._clock.monotonic_s() > deadline_s:
+            if service.done() or self._clock.monotonic_s() > deadline_s:
                 return False
             await asyncio.sleep(_POLL_S)
         return True
 
     @asynccontextmanager
-    async def _service(self, port: int) -> AsyncGenerator[SchedulerProcess, None]:
+    async def _service(self, port: int) -> AsyncGenerator["asyncio.Task[int]", None]:
         flags = (
             "--secure-port=0",
             "--kube-api-qps=-1",
             f"--master=http://127.0.0.1:{port}",
             f"--leader-elect-retry-period={RENEWAL_S}s",
             f"--attempt-budget={self._attempt_budget_s}s",
+            f"--feature-gates={','.join(f'{gate}=true' for gate in GATES)}",
         )
         options = parse_options(flags)
         assert isinstance(options, SchedulerOptions)
@@ -151,7 +157,7 @@ class HostileRun:
             try:
                 await process.watcher.wait_synced()
                 await asyncio.sleep(1.0)
-                yield process
+                yield service
             finally:
                 process.request_stop()
                 await asyncio.gather(service, return_exceptions=True)

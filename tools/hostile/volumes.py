@@ -18,12 +18,15 @@ case = adder(CASES)
 _CLASS: Final = "static"
 
 
-def _class() -> Manifest:
+_DRIVER: Final = "csi.example.com"
+
+
+def _class(provisioner: str = "kubernetes.io/no-provisioner") -> Manifest:
     return Manifest(
         "storageclasses.storage.k8s.io",
         {
             "metadata": {"name": _CLASS},
-            "provisioner": "kubernetes.io/no-provisioner",
+            "provisioner": provisioner,
             "volumeBindingMode": "WaitForFirstConsumer",
         },
     )
@@ -131,3 +134,36 @@ def claims_with_volumes_of_their_own(size: int) -> Iterator[Manifest]:
         )
         yield _claim(number)
     yield from _claiming_pod(size)
+
+
+@case(4_000)
+def volumes_that_each_exclude_a_node(size: int) -> Iterator[Manifest]:
+    yield _class()
+    for number in range(size):
+        yield _volume(number, expression(HOSTNAME, "NotIn", f"node-{number}"))
+    for number in range(2):
+        yield _claim(number)
+    yield from _claiming_pod(2)
+
+
+@case(4_000)
+def capacities_that_each_exclude_a_node(size: int) -> Iterator[Manifest]:
+    """Storage drivers report how much is left where; none has enough for one of the claims."""
+    yield _class(_DRIVER)
+    driver: Any = {"metadata": {"name": _DRIVER}, "spec": {"storageCapacity": True}}
+    yield Manifest("csidrivers.storage.k8s.io", driver)
+    for number in range(size):
+        yield Manifest(
+            "csistoragecapacities.storage.k8s.io",
+            {
+                "metadata": {"name": f"capacity-{number}", "namespace": "default"},
+                "storageClassName": _CLASS,
+                "capacity": f"{number + 1}Gi",
+                "nodeTopology": {
+                    "matchExpressions": [expression(HOSTNAME, "NotIn", f"node-{number}")]
+                },
+            },
+        )
+    for number in range(2):
+        yield _claim(number)
+    yield from _claiming_pod(2)

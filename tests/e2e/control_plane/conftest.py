@@ -43,6 +43,7 @@ ASSETS = os.environ.get("KUBEBUILDER_ASSETS", "")
 START_LIMIT_S = 60
 TEST_LIMIT_S = 60
 DEVICES_SINCE = 34
+WITHOUT_ADMISSION = ("ServiceAccount", "TaintNodesByCondition", "StorageObjectInUseProtection")
 # Users with tokens: name → groups.
 USERS = {
     "admin": "system:masters",
@@ -50,6 +51,7 @@ USERS = {
     "nobody": "",
     "half-allowed": "",
     "explainer": "",
+    "rebalancer": "",
 }
 # The account of `deploy/base`; its token is made by the API server.
 ACCOUNT = "kubestow"
@@ -124,8 +126,9 @@ class ControlPlane:
             f"--token-auth-file={self.folder / 'tokens.csv'}",
             "--authorization-mode=RBAC",
             "--service-cluster-ip-range=10.0.0.0/24",
-            # No controller makes service accounts here, or removes the taints of new nodes.
-            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            # No controller makes service accounts here, or removes the taints of new nodes and the
+            # finalizers of claims and volumes.
+            f"--disable-admission-plugins={','.join(WITHOUT_ADMISSION)}",
             "--allow-privileged",
             *self._extra_flags,
         )
@@ -287,6 +290,8 @@ class Bench:
             "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases",
             f"/apis/coordination.k8s.io/v1/namespaces/{ACCOUNT}/leases",
             "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
+            # Commands that read the cluster make the pods of these.
+            f"/apis/apps/v1/namespaces/{ACCOUNT}/deployments",
         ):
             await self._delete(path, {"gracePeriodSeconds": 0})
         for path in (
@@ -346,8 +351,13 @@ class Proxy:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._session.close()
+        # First the requests, which use connections of the session; those left to it are aborted,
+        # since nothing waits for the end of TLS here.
         await self._runner.cleanup()
+        assert self._session.connector is not None
+        await self._session.connector.close(abort_ssl=True)
+        await self._session.close()
+        await asyncio.sleep(0)  # sockets are closed in the next turn of the loop
 
     async def _pass_on(self, request: web.BaseRequest) -> web.StreamResponse:
         query = dict(request.query)
@@ -366,11 +376,26 @@ class Proxy:
                 request.transport.close()
                 return response
             await response.prepare(request)
-            with contextlib.suppress(ConnectionError):  # the scheduler has closed the connection
+            try:
                 async for chunk in found.content.iter_any():
                     await response.write(chunk)
                 await response.write_eof()
+            except ConnectionError:
+                pass  # The scheduler has closed the connection.
+            finally:
+                abort_unread(found)
             return response
+
+
+def abort_unread(response: aiohttp.ClientResponse) -> None:
+    """End the connection of a response that was not read to its end, such as a watch.
+
+    Closing it would wait for the end of TLS, longer than the loop of a test runs, and the session
+    no longer has it: the socket would be left open.
+    """
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
 
 
 async def new_token(client: HttpClient) -> str:

@@ -13,7 +13,6 @@ from kubestow.api.meta import JsonObject
 from kubestow.simulator.gang_definitions import POD_GROUP_DEFINITION
 
 Run = Callable[..., None]
-GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"
 V1BETA1_SINCE = 37
 
 
@@ -61,10 +60,18 @@ def group(api_version: str, **spec: Any) -> JsonObject:
     return {"apiVersion": api_version, "kind": "PodGroup", "metadata": metadata, "spec": spec}
 
 
-async def expect_a_gang(bench: Bench, config: str, *pods: JsonObject) -> None:
+def gates_of(server_minor: int) -> str:
+    """The scheduler has the gates of the server's version; v1.37 has one for all of it."""
+    gates = ["GenericWorkload=true"]
+    if server_minor < V1BETA1_SINCE:
+        gates.append("GangScheduling=true")
+    return f"--feature-gates={','.join(gates)}"
+
+
+async def expect_a_gang(bench: Bench, config: str, gates: str, *pods: JsonObject) -> None:
     """Two members with one node stay pending; with a second node both are bound."""
     await bench.create(node("n1"), *pods)
-    async with bench.scheduler(config, GATES, user="admin"):
+    async with bench.scheduler(config, gates, user="admin"):
         for name in ("p0", "p1"):
             held_back = await bench.pod(name, lambda found: bool(found.status.conditions))
             assert not held_back.spec.node_name
@@ -73,7 +80,7 @@ async def expect_a_gang(bench: Bench, config: str, *pods: JsonObject) -> None:
         assert sorted(nodes) == ["n1", "n2"]
 
 
-def test_groups_of_scheduler_plugins(run_alone: Run, tmp_path: Path) -> None:
+def test_groups_of_scheduler_plugins(run_alone: Run, tmp_path: Path, server_minor: int) -> None:
     async def test(bench: Bench) -> None:
         definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         await bench.client.create_document(definitions, POD_GROUP_DEFINITION)
@@ -89,7 +96,8 @@ def test_groups_of_scheduler_plugins(run_alone: Run, tmp_path: Path) -> None:
         await bench.client.create_document(path, group(version, minMember=2))
         labels = {"scheduling.x-k8s.io/pod-group": "g"}
         pods = [pod(f"p{i}", labels) for i in range(2)]
-        await expect_a_gang(bench, config_of(bench, tmp_path, version), *pods)
+        config = config_of(bench, tmp_path, version)
+        await expect_a_gang(bench, config, gates_of(server_minor), *pods)
 
     run_alone(test)
 
@@ -103,7 +111,8 @@ def test_groups_of_v1_37(run_alone: Run, tmp_path: Path, server_minor: int) -> N
         policy = {"gang": {"minCount": 2}}
         await bench.create(group(version, schedulingPolicy=policy, disruptionMode={"all": {}}))
         pods = [pod(f"p{i}", {}, schedulingGroup={"podGroupName": "g"}) for i in range(2)]
-        await expect_a_gang(bench, config_of(bench, tmp_path, version), *pods)
+        config = config_of(bench, tmp_path, version)
+        await expect_a_gang(bench, config, gates_of(server_minor), *pods)
         path = f"/apis/{version}/namespaces/default/podgroups/g"
         for _ in range(100):
             found = await bench.client.get_document(path)

@@ -14,6 +14,9 @@ from kubestow.cache.trial import SnapshotTrial
 from kubestow.cluster.election import LeaderElector
 from kubestow.cluster.http import session
 from kubestow.cluster.informer import Informer
+from kubestow.editions.edition import Version
+from kubestow.editions.v1_37.groups.trial import WholeTrial
+from kubestow.editions.v1_37.queue.group_queue import GroupQueue
 from kubestow.engine.bind import Binder
 from kubestow.engine.failure import FailureHandler
 from kubestow.engine.groups.condition import ConditionWriter
@@ -32,7 +35,7 @@ from tools.faults.plan import make_plan
 from tools.faults.simulation import run_plan
 
 # How many seeds a bug may need.
-SEEDS_MAX = 12
+SEEDS_PER_COMPARISON = 12
 _FLUSH = "flush_unschedulable_leftover"
 
 
@@ -43,6 +46,11 @@ class Bug(NamedTuple):
     replacement: Callable[..., Any]
     # Seeds from here on are tried until one finds it; a short run that does comes first.
     first_seed: int
+    edition: Version = Version.V1_36
+
+
+def _loses_members(self: Any, entry: Any, status: Any) -> None:
+    self._pending, self._popped = {}, None
 
 
 async def _never_bound(self: Any, pod: Any, node_name: str) -> bool:
@@ -138,7 +146,7 @@ def _wakes_none(self: Any, pod: Any, old: Any, new: Any) -> Hint:
 
 
 BUGS = (
-    Bug("a lost answer counts as a failure", DefaultBinder, "_is_bound", _never_bound, 14),
+    Bug("a lost answer counts as a failure", DefaultBinder, "_is_bound", _never_bound, 7),
     Bug("a failed binding keeps its room", Binder, "_forget", _forgets_nothing, 11),
     Bug("vanished objects stay after a new list", Informer, "_replace", _keeps_vanished, 1),
     Bug("a watch that broke misses events", Informer, "_watch_again", _skips_missed, 8),
@@ -158,11 +166,13 @@ BUGS = (
     Bug("pods stay at Permit after their wait", WaitingPods, "remove", _nothing, 0),
     Bug("parked pods are never flushed", SchedulingQueue, _FLUSH, _nothing, 8),
     Bug("events of ended attempts are kept", InFlight, "_drop_unneeded", _nothing, 8),
-    Bug("a gang is placed in parts", GangScheduling, "permit", _never_waits, 48),
+    Bug("a gang is placed in parts", GangScheduling, "permit", _never_waits, 64),
     Bug("a trial of a gang is not undone", SnapshotTrial, "undo", _nothing, 19),
     Bug("members do not go back", Submitter, "_send_back", _nothing, 19),
     Bug("a new group wakes no member", GangScheduling, "_hint_for_group", _wakes_none, 19),
     Bug("conditions of groups are not written", ConditionWriter, "start_write", _nothing, 19),
+    Bug("v1.37: members are lost", GroupQueue, "group_done", _loses_members, 24, Version.V1_37),
+    Bug("v1.37: trials are not undone", WholeTrial, "undo", _nothing, 24, Version.V1_37),
 )
 
 
@@ -173,5 +183,5 @@ def test_a_bug_that_is_put_back_is_found(
 ) -> None:
     caplog.set_level(logging.CRITICAL + 1)
     monkeypatch.setattr(bug.owner, bug.method, bug.replacement)
-    seeds = range(bug.first_seed, bug.first_seed + SEEDS_MAX)
-    assert any(run_plan(make_plan(seed)).broken for seed in seeds)
+    seeds = range(bug.first_seed, bug.first_seed + SEEDS_PER_COMPARISON)
+    assert any(run_plan(make_plan(seed, bug.edition)).broken for seed in seeds)

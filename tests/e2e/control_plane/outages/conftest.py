@@ -261,6 +261,11 @@ class Load:
             for task in tasks:
                 task.cancel()
 
+    async def add_pod(self, name: str) -> None:
+        """One more pod, for which nodes are kept free."""
+        self.pod_count += 1
+        await create_surely(self.bench, pod(name))
+
     async def wait_all_bound(self) -> None:
         await self.watch.wait_bound(self.pod_count)
 
@@ -310,7 +315,7 @@ class Load:
 
 
 async def create_surely(bench: Any, document: JsonObject) -> None:
-    """Create an object, while the server may be away."""
+    """Create an object; the server may be away."""
     while True:
         try:
             await bench.create(document)

@@ -51,6 +51,7 @@ async def bad_network(url: str, seed: int) -> AsyncIterator["BadNetwork"]:
         yield network
     finally:
         server.close()
+        await network.end()
 
 
 class BadNetwork:
@@ -62,13 +63,35 @@ class BadNetwork:
         self._host = host
         self._port = port
         self._rng = rng
+        self._carrying: set[asyncio.Task[None]] = set()
 
-    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            away_reader, away_writer = await asyncio.open_connection(self._host, self._port)
-        except OSError:  # the server is full or away
-            writer.close()
-            return
+    async def end(self) -> None:
+        """Close the connections that are left, a frozen one never ends by itself."""
+        for task in self._carrying:
+            task.cancel()
+        await asyncio.gather(*self._carrying, return_exceptions=True)
+
+    def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._carry(reader, writer))
+        self._carrying.add(task)
+        task.add_done_callback(self._carrying.discard)
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with closing(writer):
+            try:
+                away_reader, away_writer = await asyncio.open_connection(self._host, self._port)
+            except OSError:  # the server is full or away
+                return
+            async with closing(away_writer):
+                await self._carry_both_ways(reader, writer, away_reader, away_writer)
+
+    async def _carry_both_ways(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        away_reader: asyncio.StreamReader,
+        away_writer: asyncio.StreamWriter,
+    ) -> None:
         connection = _Connection(self, self._rng)
         ways = [
             asyncio.create_task(connection.copy(reader, away_writer)),
@@ -76,13 +99,26 @@ class BadNetwork:
         ]
         # A frozen way never ends by itself: the other one ends when its end of the connection is
         # closed by a process that has waited long enough.
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        for way in ways:
-            way.cancel()
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
         if connection.fault == "reset":
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER)
-        for end in (writer, away_writer):
-            end.close()
+
+
+@contextlib.asynccontextmanager
+async def closing(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
+    """Close a connection at the end; at once, with what is left to be written, if cancelled."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        writer.transport.abort()
+        await asyncio.sleep(0)  # the socket is closed in the next turn of the loop
+        raise
+    finally:
+        writer.close()
 
 
 class _Connection:
