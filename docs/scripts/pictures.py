@@ -1,4 +1,4 @@
-"""Makes the pictures of the page that README and guides show, from the page itself.
+"""Makes the pictures of pages that README and guides show, from the pages themselves.
 
 A demo is started, a browser opens its page, and what it shows is written to docs/images. Needs a
 Chromium; run by `make pictures` after a change of the page that can be seen.
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, Literal
 
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -84,6 +85,23 @@ def many_nodes(browser: Browser) -> None:
         page.screenshot(path=IMAGES / "page-dark.png")
 
 
+def plan(browser: Browser) -> None:
+    """The page of the plan that the guide of rebalance shows, at its fifth step."""
+    guide = (IMAGES.parent / "guides" / "rebalance.md").read_text()
+    cluster = re.search(r"^```yaml save=decayed.yaml\n(.*?)^```", guide, re.DOTALL | re.MULTILINE)
+    assert cluster is not None
+    with TemporaryDirectory() as folder:
+        file, report = Path(folder) / "decayed.yaml", Path(folder) / "plan.html"
+        file.write_text(cluster[1])
+        command = [sys.executable, "-m", "kubestow", "rebalance", "-f", str(file)]
+        command += ["--goal", "empty-nodes", "--report", str(report)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        page = browser.new_page(viewport={"width": 1100, "height": 700}, color_scheme="light")
+        page.goto(report.as_uri())
+        page.get_by_label("One step back").click(click_count=2)
+        page.locator("#plan").screenshot(path=IMAGES / "rebalance.png")
+
+
 def main() -> None:
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:
@@ -92,6 +110,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         decision(browser)
         many_nodes(browser)
+        plan(browser)
         browser.close()
 
 

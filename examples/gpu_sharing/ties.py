@@ -17,13 +17,13 @@ import numpy as np
 from kubestow.plugin import (
     CycleState,
     Depends,
-    Follower,
     Handle,
     IntArray,
     Nodes,
     PodInfo,
     Snapshot,
 )
+from kubestow.plugin.fast import Follower
 
 DIGITS: Final = 101
 POLICY_WEIGHT: Final = DIGITS * DIGITS

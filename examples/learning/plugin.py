@@ -10,10 +10,8 @@ from kubestow.plugin import (
     PluginArgs,
     PluginError,
     PodInfo,
-    PodReads,
-    Reads,
-    Reuse,
 )
+from kubestow.plugin.fast import PodReads, Reads, Reuse
 from learning.observation import node_columns, pod_columns
 from learning.policy import load_weights, ranked, scores_of
 
