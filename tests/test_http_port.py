@@ -405,6 +405,20 @@ def test_a_client_that_does_not_wait_for_answers_is_closed() -> None:
     run(work)
 
 
+def test_clients_that_read_no_answers_do_not_keep_probes_out() -> None:
+    async def work(_: ShiftedLoop) -> None:
+        async with Port(connections_max=8) as port:
+            # Some at a time as many as may be sent, the others more; none reads.
+            flooding = [WHOLE * PIPELINED_MAX, WHOLE * 1000] * 8
+            for sent in flooding:
+                await port.connect(sent)
+            for _each in range(3):
+                assert await (await port.connect(WHOLE)).status() == 200
+            assert port.port.connection_count <= 8
+
+    run(work)
+
+
 @pytest.mark.parametrize("is_tls", [False, True])
 @pytest.mark.parametrize("cancels_handlers", [False, True])
 def test_clients_that_leave_are_not_logged(

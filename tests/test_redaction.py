@@ -7,6 +7,8 @@ import pytest
 from kubestow.redaction import (
     REDACTED,
     is_secret_name,
+    printable,
+    printable_lines,
     redacted,
     without_secrets,
 )
@@ -125,3 +127,22 @@ def test_documents() -> None:
 def test_padding_of_base64_is_no_assignment() -> None:
     assert redacted({"caData": "AAAAPw=="}) == {"caData": "AAAAPw=="}
     assert redacted("host=db pw=hunter2") == "host=db pw=REDACTED"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("web → zone-ä", "web → zone-ä"),
+        ("a\x1b[31mred", r"a\x1b[31mred"),
+        ("a\n::error::b", r"a\n::error::b"),
+        ("a\rb\tc\x00d\x9b", r"a\rb\tc\x00d\x9b"),
+        ("\u202eoverride\u2028", r"\u202eoverride\u2028"),
+        ("\ud800", r"\ud800"),
+    ],
+)
+def test_what_is_no_character_is_written_out(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_a_text_of_several_lines_keeps_them() -> None:
+    assert printable_lines("a\n\tb\x1b\r\n") == "a\n\tb\\x1b\\r\n"

@@ -146,3 +146,9 @@ def test_no_line_is_too_long_and_no_word_is_lost_or_broken(
         assert line == line.rstrip()
     wanted = {word for cell in made[1] for word in cell.split()}
     assert {word for line in lines for word in line.split()} == wanted
+
+
+def test_a_cell_of_a_table_stays_on_its_line() -> None:
+    table = Table("NAME", "MESSAGE")
+    table.add("a", "x\n::error::forged\x1b[2J")
+    assert table.lines() == ["NAME   MESSAGE", r"a      x\n::error::forged\x1b[2J"]

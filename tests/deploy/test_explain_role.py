@@ -5,7 +5,7 @@ from pathlib import Path
 import yaml
 
 from kubestow.cache.objects import ClusterObjects
-from kubestow.cluster.resources import default_resources
+from kubestow.cluster.resources import client_resources
 from kubestow.service.commands.explain.live import UNLISTED
 
 ROLE = Path(__file__).parents[2] / "deploy/explain/cluster-role.yaml"
@@ -21,10 +21,12 @@ def rights() -> dict[tuple[str, str], set[str]]:
 
 
 def test_the_role_has_what_the_command_reads() -> None:
-    resources = default_resources()
+    resources = client_resources()
     kinds = [cls for cls in ClusterObjects().types() if cls not in UNLISTED]
     read = {(resources.of_type(cls).group, resources.of_type(cls).plural) for cls in kinds}
     expected = {key: {"list"} for key in read}
     expected["", "pods"] = {"get", "list"}
+    # Which CronJob a Job is of.
+    expected["batch", "jobs"] = {"list"}
     expected["path", "/explain"] = {"get"}
     assert rights() == expected

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kubestow.cache.objects import ClusterObjects
+from kubestow.cache.objects import GROUP_KINDS, ClusterObjects
 from kubestow.cluster.resources import default_resources
 from kubestow.service.cli import main
 from kubestow.service.completion.table import read_table
@@ -128,8 +128,9 @@ def test_a_copy_of_a_cluster_has_every_kind_that_decides() -> None:
     ]
     assert len(named) == len(set(named))
     kinds = {resource.plural: resource.kind for resource in default_resources()}
-    # Most clusters do not serve groups of pods, and kubectl would then get nothing at all.
-    decide = {cls.__name__ for cls in ClusterObjects().types()} - {"PodGroup"}
+    # Most clusters do not serve these, and kubectl would then get nothing at all.
+    rare = {cls.__name__ for cls in GROUP_KINDS} | {"DeviceTaintRule"}
+    decide = {cls.__name__ for cls in ClusterObjects().types()} - rare
     assert {kinds[plural] for plural in named} == decide | ADMISSION
 
 

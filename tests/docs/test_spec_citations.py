@@ -153,7 +153,7 @@ def test_citations_are_found(text: str, found: list[str]) -> None:
         pytest.param("spec 08 B99", id="letter"),
         pytest.param("spec 09 W99", id="row"),
         pytest.param("spec 02 §7.3z", id="item"),
-        pytest.param("spec 12 §1", id="chapter"),
+        pytest.param("spec 13 §1", id="chapter"),
         pytest.param("§1", id="no-chapter"),
     ],
 )
@@ -180,5 +180,5 @@ def test_every_numbered_heading_has_its_own_anchor(chapter: Path) -> None:
 
 def test_the_overview_names_every_chapter() -> None:
     overview = (SPEC / "README.md").read_text()
-    named = set(re.findall(r"\((\d\d-[a-z0-9-]+\.md)\)", overview))
+    named = set(re.findall(r"\((\d\d-[a-z0-9.-]+\.md)\)", overview))
     assert named == {path.name for path in CHAPTERS.values()}

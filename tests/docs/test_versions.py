@@ -8,7 +8,7 @@ import yaml
 
 from kubestow.api.workload import PriorityClass
 from kubestow.cache.objects import ClusterObjects
-from kubestow.cluster.resources import EVENTS, LEASES, default_resources
+from kubestow.cluster.resources import EVENTS, LEASES, client_resources
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "guides" / "versions.md").read_text(encoding="utf-8")
@@ -21,14 +21,16 @@ REVIEWS = {
 
 def listed() -> dict[str, set[str]]:
     rows = re.findall(
-        r"^\| `([a-z0-9./]+v\d(?:alpha\d)?|v1)` \| ([^|]+) \| [\d.]+[^|]* \|$", TEXT, re.MULTILINE
+        r"^\| `([a-z0-9./]+v\d(?:(?:alpha|beta)\d)?|v1)` \| ([^|]+) \| [\d.]+[^|]* \|$",
+        TEXT,
+        re.MULTILINE,
     )
     return {version: set(kinds.split(", ")) for version, kinds in rows}
 
 
 def test_every_api_the_scheduler_uses_is_listed() -> None:
     used: dict[str, set[str]] = defaultdict(set, REVIEWS)
-    resources = default_resources()
+    resources = client_resources()
     watched = [cls for cls in ClusterObjects().types() if cls is not PriorityClass]
     for resource in (*map(resources.of_type, watched), EVENTS, LEASES):
         used[resource.api_version].add(resource.kind)

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-import kubestow.plugin
+import kubestow.plugin.fast
 from kubestow import testing
 from kubestow.framework import plugin as contract
 from kubestow.framework.node_plugin import NodeFilter
-from kubestow.framework.reuse import PodReads, Reads, Reuse
+from kubestow.framework.reuse import PodReads, Reads, Reuse, Rule
 from kubestow.index.nodes import Nodes
 from kubestow.index.tracked import TRACKED_MAX
 from kubestow.plugins.loading import load_plugins
@@ -131,7 +131,8 @@ def test_everything_a_view_of_nodes_has_is_listed() -> None:
 
 def test_every_part_of_a_declaration_is_listed() -> None:
     first = [cells[0] for cells in rows(section(5))]
-    names = (*Reuse._fields, *map(str_of, Reads), *map(str_of, PodReads))
+    methods = [name for name in vars(Rule) if not name.startswith("_")]
+    names = (*Reuse._fields, *methods, *map(str_of, Reads), *map(str_of, PodReads))
     assert first == [f"`{name}`" for name in names]
 
 
@@ -146,7 +147,7 @@ def test_the_limit_of_kept_arrays_is_the_real_one() -> None:
 def test_every_public_name_is_mentioned() -> None:
     code = "".join(block.code for block in blocks(TEXT, "python", "pycon"))
     spoken = words(TEXT) | set(re.findall(r"\w+", code))
-    assert set(kubestow.plugin.__all__) <= spoken
+    assert {*kubestow.plugin.__all__, *kubestow.plugin.fast.__all__} <= spoken
 
 
 def test_the_helpers_for_tests_exist() -> None:

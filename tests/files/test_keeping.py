@@ -79,4 +79,5 @@ def test_devices_and_pipes_are_written_to(tmp_path: Path) -> None:
     for path in (Path("/dev/null"), link):
         keeping.require_new(path, "--record", force=False)
         keeping.write(path, "text", force=True)
+        keeping.replace(path, "text")
     assert link.is_symlink()

@@ -8,7 +8,7 @@ from kubestow.api.pod import Pod, Toleration
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.cache.snapshot import Snapshot
-from kubestow.editions import NEWEST
+from kubestow.editions import CORE
 from kubestow.editions.v1_17.plugins import REGISTRY_117
 from kubestow.editions.v1_20.plugins.registry import REGISTRY_120
 from kubestow.framework.cycle_state import CycleState
@@ -143,7 +143,7 @@ def final_scores(plugin: Plugin, pod: Pod, nodes: Nodes) -> IntArray | None:
 
 
 def test_plugins_stand_in_the_order_in_which_they_run() -> None:
-    default = [*NEWEST.plugins, *NEWEST.gated_plugins["NodeDeclaredFeatures"]]
+    default = [*CORE.plugins, *CORE.gated_plugins["NodeDeclaredFeatures"]]
     assert [name for name in REGISTRY if name in default] == [
         name for name in default if name in REGISTRY
     ]

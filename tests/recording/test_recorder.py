@@ -8,11 +8,12 @@ import pytest
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
+from kubestow.cache.objects import ClusterObjects
 from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.requests import Request
 from kubestow.errors import ConflictError
 from kubestow.recording.client import RecordingClient
-from kubestow.recording.format import SETTLED_TURNS, Answer, Put, Record, TurnsPassed
+from kubestow.recording.format import SETTLED_TURNS, Answer, Put, Record, TurnsPassed, kind_of
 from kubestow.recording.recorder import Recorder
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 
@@ -89,3 +90,8 @@ def test_an_answer_says_which_of_the_requests_that_are_alike_it_is_for(request_n
     # Of 0, 2, 3 and 4, which are under way, two were sent before 3, and so on.
     assert [each.position for each in answers] == [2, 0, 1, 0]
     assert [each.refusal is not None for each in answers] == [False, True, False, False]
+
+
+def test_every_kind_that_a_scheduler_reads_is_found_again() -> None:
+    for cls in ClusterObjects().types():
+        assert kind_of(cls.__name__) is cls

@@ -41,7 +41,7 @@ def test_amounts_are_those_of_the_view(example: Pod, names: tuple[str, ...]) -> 
     for view, use_non_zero in ((score_request, True), (balance_request, False)):
         resources = ScoringResources(specs, use_non_zero=use_non_zero)
         expected = resources.amounts(view(example))
-        assert resources.amounts_of(PodInfo(example), view) == expected
+        assert tuple(resources.amounts_of(PodInfo(example), view)) == tuple(expected)
 
 
 def test_the_default_is_cpu_and_memory_of_equal_weight() -> None:

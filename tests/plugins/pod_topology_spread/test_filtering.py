@@ -13,9 +13,11 @@ from kubestow.arrays import IdArray
 from kubestow.cache.snapshot import Snapshot
 from kubestow.config.plugin_args import PodTopologySpreadArgs
 from kubestow.errors import PluginError
+from kubestow.framework.attempt_timer import NoTimer
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
+from kubestow.index.topology.counts import KEYS_MAX
 from kubestow.plugins.pod_topology_spread import PodTopologySpread
 from kubestow.testing.builders import make_node, make_pod
 from kubestow.testing.handles import make_handle
@@ -313,7 +315,7 @@ def test_each_label_is_read_once_for_all_constraints(monkeypatch: pytest.MonkeyP
         return label_ids(nodes, key)
 
     monkeypatch.setattr(Nodes, "label_ids", counted)
-    keys = [f"key{i}" for i in range(100)]
+    keys = [f"key{i}" for i in range(60)]
     labels = dict.fromkeys(keys, "a")
     # Labels that all nodes have are not read at all.
     snapshot = cluster((labels, 0), (labels, 1), (labels | {"key7": "b"}, 0), ({}, 0))
@@ -323,3 +325,32 @@ def test_each_label_is_read_once_for_all_constraints(monkeypatch: pytest.MonkeyP
     # labels, are one domain.
     assert set(found) == {"n1", "n2", "n4"}
     assert sorted(read) == sorted(keys)
+
+
+class Pauses(NoTimer):
+    """Counts where an attempt may rest."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def pause(self) -> None:
+        self.count += 1
+
+
+@pytest.mark.parametrize(("key_count", "pauses"), [(KEYS_MAX, 0), (KEYS_MAX + 1, KEYS_MAX + 1)])
+@pytest.mark.parametrize("is_hard", [True, False])
+def test_an_attempt_may_rest_between_constraints_on_many_keys(
+    key_count: int, pauses: int, is_hard: bool
+) -> None:
+    keys = [f"key-{number}" for number in range(key_count)]
+    snapshot = make_snapshot([make_node("n1", labels=dict.fromkeys(keys, "a"))], [])
+    pod = PodInfo(incoming(*(make_spread(key, "app=web", hard=is_hard) for key in keys)))
+    state, timer = CycleState(), Pauses()
+    state.timer = timer
+    spread, nodes = plugin(), nodes_of(snapshot)
+    if is_hard:
+        spread.pre_filter(state, pod, nodes)
+    else:
+        spread.pre_score(state, pod, nodes)
+        pauses *= 3  # for the counts, the labels that a node needs, and the costs
+    assert timer.count == pauses
