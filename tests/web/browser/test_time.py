@@ -37,12 +37,15 @@ def test_waiting_pods_are_shown_by_cause(demo: Page) -> None:
 def test_the_window_is_zoomed_by_drawing_and_moved_by_buttons(demo: Page) -> None:
     group = demo.get_by_role("group", name="Window of the charts")
     expect(group.get_by_role("button", name="Follow")).to_have_attribute("aria-pressed", "true")
-    plot = demo.get_by_role("figure").first.locator(".u-over")
-    box = plot.bounding_box()
-    assert box is not None
-    demo.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + 30)
+    chart = demo.get_by_role("figure").first
+    # The chart is made again with the first values: what was found before is gone then.
+    expect(chart.locator(".key")).to_contain_text(re.compile(r"all nodes \d+ %"))
+    plot = chart.locator(".u-over")
+    width = int(plot.evaluate("element => element.clientWidth"))
+    plot.hover(position={"x": width * 0.25, "y": 30})
     demo.mouse.down()
-    demo.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 30, steps=4)
+    plot.hover(position={"x": width * 0.5, "y": 30})
+    plot.hover(position={"x": width * 0.75, "y": 30})
     demo.mouse.up()
     demo.wait_for_function("location.hash.includes('window=')")
     begin, end = window_of(demo)
