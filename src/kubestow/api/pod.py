@@ -402,3 +402,10 @@ def resource_claim_names(pod: Pod) -> dict[str, str]:
 def assign(pod: Pod, node_name: str) -> Pod:
     """A copy of the pod that is placed on that node."""
     return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node_name))
+
+
+def made_again(pod: Pod) -> Pod:
+    """The pod that a controller makes in the place of a deleted one: it waits, with a UID of its
+    own."""
+    metadata = msgspec.structs.replace(pod.metadata, uid=f"{pod.metadata.uid}-again")
+    return msgspec.structs.replace(assign(pod, ""), metadata=metadata, status=PodStatus())

@@ -11,6 +11,7 @@ from kubestow.api.meta import ApiObject
 from kubestow.api.pod import (
     Pod,
     PodStatus,
+    assign,
     first_condition,
     is_assigned,
     is_terminal,
@@ -250,8 +251,7 @@ def unplaced(cluster: StillCluster, pod: Pod) -> list[ApiObject]:
     Volumes stay bound, as they would.
     """
     status = PodStatus(resource_claim_statuses=pod.status.resource_claim_statuses)
-    spec = msgspec.structs.replace(pod.spec, node_name="")
-    waiting = msgspec.structs.replace(pod, spec=spec, status=status)
+    waiting = msgspec.structs.replace(assign(pod, ""), status=status)
     claims = [
         msgspec.structs.replace(claim, status=ResourceClaimStatus())
         for claim in cluster.objects.resource_claims.list_namespace(pod.metadata.namespace)

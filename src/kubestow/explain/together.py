@@ -8,9 +8,7 @@ from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final, NamedTuple
 
-import msgspec
-
-from kubestow.api.pod import Pod
+from kubestow.api.pod import Pod, assign
 from kubestow.api.pod_info import PodInfo
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.waiting import gate_of
@@ -82,8 +80,7 @@ def _place(cluster: StillCluster, pod: Pod, nodes: dict[str, str], stack: ExitSt
     if not decision.is_scheduled or profile is None:
         return False
     node, state = decision.node_name, decision.state
-    spec = msgspec.structs.replace(pod.spec, node_name=node)
-    placed = msgspec.structs.replace(pod, spec=spec)
+    placed = assign(pod, node)
     change = ExitStack()
     change.enter_context(cluster.changed(placed))
     info = PodInfo(placed)

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from kubestow.api.meta import JsonObject
-from kubestow.api.pod import DEFAULT_SCHEDULER_NAME, Pod, is_assigned
+from kubestow.api.pod import DEFAULT_SCHEDULER_NAME, Pod, assign, is_assigned
 from kubestow.apiserver.writes.admission import validated
 from kubestow.apiserver.writes.defaults import apply_defaults
 from kubestow.clock import SystemClock
@@ -126,8 +126,7 @@ class LoadedCluster:
             raise InputError(f'the pod "{pod}" is on node "{found.spec.node_name}"')
         if self._cluster.objects.nodes.get(node) is None:
             raise InputError(f'there is no node "{node}"')
-        spec = msgspec.structs.replace(found.spec, node_name=node)
-        self._cluster.put(msgspec.structs.replace(found, spec=spec))
+        self._cluster.put(assign(found, node))
 
     def place(self, pod: str | JsonObject) -> str:
         """Place one pod, of the cluster or a new one given as an object; return its node.

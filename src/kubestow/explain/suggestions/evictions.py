@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubestow.api.owners import controller_of
-from kubestow.api.pod import Pod, PodStatus
+from kubestow.api.pod import Pod, assign, made_again
 from kubestow.api.pod_info import AffinityTerm, PodClass, PodInfo
 from kubestow.cache.node_info import NodeInfo
 from kubestow.explain.cluster import StillCluster
@@ -144,12 +144,8 @@ def _moved(stuck: StuckPod, victim: Pod) -> Pod | None:
     # A pod may tolerate the cordon.
     if not there or there == node.metadata.name:
         return None
-    moved = _placed(again, there)
+    moved = assign(again, there)
     return moved if stuck.fits_with(moved, removed=(victim,)) else None
-
-
-def _placed(pod: Pod, node: str) -> Pod:
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node))
 
 
 def replacements(cluster: StillCluster, change: Remedy, node: str) -> str:
@@ -159,7 +155,7 @@ def replacements(cluster: StillCluster, change: Remedy, node: str) -> str:
     remade = [each for each in change.removed if isinstance(each, Pod) and controller_of(each)]
     if not remade or change.kind == WAIT:
         return ""
-    placed = _placed(change.pod, node)
+    placed = assign(change.pod, node)
     parts: list[str] = []
     with ExitStack() as stack:
         stack.enter_context(cluster.changed(placed, *change.objects, removed=change.removed))
@@ -172,15 +168,8 @@ def replacements(cluster: StillCluster, change: Remedy, node: str) -> str:
             where = f"then fits on {there}" if there else "then waits"
             parts.append(f"{victim.metadata.name} is made again and {where}")
             if there:
-                stack.enter_context(cluster.changed(_placed(again, there)))
+                stack.enter_context(cluster.changed(assign(again, there)))
     return "; ".join(parts)
-
-
-def made_again(victim: Pod) -> Pod:
-    """A pod as its controller makes it after it was deleted, which waits."""
-    metadata = msgspec.structs.replace(victim.metadata, uid=f"{victim.metadata.uid}-again")
-    spec = msgspec.structs.replace(victim.spec, node_name="")
-    return msgspec.structs.replace(victim, metadata=metadata, spec=spec, status=PodStatus())
 
 
 def names_of(pods: Sequence[PodInfo]) -> str:

@@ -16,7 +16,8 @@ import msgspec
 import numpy as np
 
 from kubestow.api.files import Document
-from kubestow.api.pod import Pod, PodStatus
+from kubestow.api.owners import controller_of
+from kubestow.api.pod import Pod, made_again
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cluster.documents import replaced_at
@@ -104,7 +105,7 @@ class _Check:
             name = self._names.pop(0)
             self._on_node(name)
             info = placing.node_info(name)
-            movable = [_made_again(each.pod) for each in info.pods if _is_movable(each.pod)]
+            movable = [made_again(each.pod) for each in info.pods if _is_movable(each.pod)]
             problem = self._problem(info, movable)
             if problem is not None:
                 self._needed.append(problem)
@@ -116,7 +117,7 @@ class _Check:
     def _problem(self, info: NodeInfo, movable: list[Pod]) -> NeededNode | None:
         """Why the node cannot go, where nothing has to be placed to know it."""
         for pod in movable:
-            if not _controller_kind(pod):
+            if controller_of(pod) is None:
                 return NeededNode(info.name, NO_CONTROLLER, _label(pod))
         if self._room is not None:
             misfit = self._room.misfit_without(info.name, map(PodInfo, movable))
@@ -204,23 +205,12 @@ def _by_use(infos: Iterable[NodeInfo]) -> list[str]:
 
 
 def _is_movable(pod: Pod) -> bool:
-    metadata = pod.metadata
+    metadata, owner = pod.metadata, controller_of(pod)
     return (
-        _controller_kind(pod) != "DaemonSet"
+        (owner is None or owner.kind != "DaemonSet")
         and MIRROR not in metadata.annotations
         and metadata.deletion_timestamp is None
     )
-
-
-def _controller_kind(pod: Pod) -> str:
-    owners = pod.metadata.owner_references
-    return next((owner.kind for owner in owners if owner.controller), "")
-
-
-def _made_again(pod: Pod) -> Pod:
-    metadata = msgspec.structs.replace(pod.metadata, uid=f"{pod.metadata.uid}-again")
-    spec = msgspec.structs.replace(pod.spec, node_name="")
-    return msgspec.structs.replace(pod, metadata=metadata, spec=spec, status=PodStatus())
 
 
 def _without_node(documents: Sequence[Document], name: str, leaving: set[PodKey]) -> list[Document]:

@@ -20,7 +20,7 @@ import msgspec
 from kubestow.api.group import GroupKey
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
-from kubestow.api.pod import Pod, PodStatus, is_assigned
+from kubestow.api.pod import Pod, PodStatus, assign, is_assigned
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.topology import REGION_LABEL, ZONE_LABEL
 from kubestow.engine.decision import Decision
@@ -338,8 +338,7 @@ class Board:
             labels=labels,
             deletion_timestamp=None,
         )
-        spec = msgspec.structs.replace(pod.spec, node_name="")
-        return msgspec.structs.replace(pod, metadata=own, spec=spec, status=PodStatus())
+        return msgspec.structs.replace(assign(pod, ""), metadata=own, status=PodStatus())
 
     def _place(self, pod: Pod) -> "_Placed":
         """Decide on a pod, and count it on its node."""
