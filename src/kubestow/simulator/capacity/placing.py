@@ -33,9 +33,9 @@ from kubestow.plugins.registry import REGISTRY
 from kubestow.simulator.defaults import LIMIT_S
 from kubestow.simulator.input.pods import PodKey
 from kubestow.simulator.loading import pods_of
-from kubestow.simulator.manifests import READ_KINDS
 from kubestow.simulator.scenario.run import Simulation
 from kubestow.simulator.scenario.stages import placing
+from kubestow.simulator.store_documents import documents_of
 
 NODE_RESOURCES_FIT: Final = "NodeResourcesFit"
 
@@ -130,12 +130,7 @@ class PlacingCluster:
     def documents(self) -> list[Document]:
         """Everything that a scheduler reads, as it is now; pods placed without the API are not
         among it."""
-        return [
-            Document(stored.document, f'{resource.qualified_name} "{stored.name}"')
-            for resource in self.store.resources
-            if resource.kind in READ_KINDS
-            for stored in self.store.objects_of(resource)
-        ]
+        return documents_of(self.store)
 
     def failure_of(self, pod: PodKey) -> FrozenDecision | None:
         """The last attempt that found no node for the pod; only of pods tried last."""

@@ -10,7 +10,6 @@ Of several times that were missed only the latest is made up for. A job's name i
 CronJob and the minute it was due, so no job is made twice.
 """
 
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -26,7 +25,7 @@ from kubestow.cluster.documents import (
     seconds_of,
     value_at,
 )
-from kubestow.errors import ApiError, ConflictError, NotFoundError
+from kubestow.errors import ApiError, ConflictError
 from kubestow.simulator.controllers.cron_schedule import (
     Recent,
     Schedule,
@@ -87,7 +86,7 @@ class CronJobController(OwnerController):
             limit = default if spec.get(field) is None else spec[field]
             finished = sorted((job for job in jobs if finished_as(job) == kind), key=_started)
             for job in finished[: max(len(finished) - limit, 0)]:
-                self._delete(owner, job)
+                self.delete(owner, job, f"Deleted job {job.name}")
                 deleted.add(job.uid)
         return deleted
 
@@ -113,11 +112,6 @@ class CronJobController(OwnerController):
             name = active.pop(uid).get("name", "")
             self.record(owner, "MissingJob", f"Active job went missing: {name}")
         return list(active.values())
-
-    def _delete(self, owner: StoredObject, job: StoredObject) -> None:
-        with suppress(NotFoundError):
-            self.cluster.delete(self.dependents, *job.key, uid=job.uid)
-            self.record(owner, "SuccessfulDelete", f"Deleted job {job.name}")
 
     # --- The next job -------------------------------------------------------------------------
 
@@ -176,7 +170,7 @@ class CronJobController(OwnerController):
             for one in status["active"]:
                 running = self.cluster.find(self.dependents, owner.key[0], one.get("name", ""))
                 if running is not None:
-                    self._delete(owner, running)
+                    self.delete(owner, running, f"Deleted job {running.name}")
             status["active"] = []
         job = self._create(owner, name, due)
         if job is not None:

@@ -5,7 +5,6 @@ tolerates; the scheduler then binds each pod to its node.
 """
 
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any, Final
 
 from kubestow.api.decode import convert
@@ -19,11 +18,12 @@ from kubestow.apiserver.store import StoredObject
 from kubestow.clock import Clock
 from kubestow.cluster.documents import as_list, as_object, replaced_at, value_at
 from kubestow.cluster.resources import NODES, PODS
-from kubestow.errors import ApiError, NotFoundError
+from kubestow.errors import ApiError
 from kubestow.simulator.controllers.owner_controller import OwnerController
 from kubestow.simulator.controllers.pods import (
     is_finished,
     is_terminating,
+    labels_of,
     pod_from_template,
     ready_since_s,
 )
@@ -130,7 +130,7 @@ class DaemonSetController(OwnerController):
         outdated = [
             pod
             for pod in pods
-            if not is_terminating(pod) and _labels(pod).get(REVISION) != _revision_of(owner)
+            if not is_terminating(pod) and labels_of(pod).get(REVISION) != _revision_of(owner)
         ]
         for pod in outdated:
             # Replacing one that is not ready does not reduce availability.
@@ -141,11 +141,8 @@ class DaemonSetController(OwnerController):
                 self._delete(owner, pod)
 
     def _delete(self, owner: StoredObject, pod: StoredObject) -> None:
-        if is_terminating(pod):
-            return
-        with suppress(NotFoundError):
-            self.cluster.delete(PODS, *pod.key, uid=pod.uid)
-            self.record(owner, "SuccessfulDelete", f"Deleted pod: {pod.name}")
+        if not is_terminating(pod):
+            self.delete(owner, pod, f"Deleted pod: {pod.name}")
 
     def _report(
         self, owner: StoredObject, wanted: set[str], by_node: dict[str, list[StoredObject]]
@@ -159,7 +156,7 @@ class DaemonSetController(OwnerController):
         right = [pod for node_name, pod in placed.items() if node_name in wanted]
         ready = sum(ready_since_s(pod) is not None for pod in right)
         revision = _revision_of(owner)
-        updated = sum(_labels(pod).get(REVISION) == revision for pod in right)
+        updated = sum(labels_of(pod).get(REVISION) == revision for pod in right)
         status: JsonObject = {
             "desiredNumberScheduled": len(wanted),
             "currentNumberScheduled": len(right),
@@ -220,7 +217,3 @@ def pinned(template: JsonObject, node_name: str) -> JsonObject:
 
 def _revision_of(owner: StoredObject) -> str:
     return template_hash(as_object(value_at(owner.document, "spec", "template")))
-
-
-def _labels(pod: StoredObject) -> JsonObject:
-    return as_object(pod.metadata.get("labels"))

@@ -26,7 +26,11 @@ from kubestow.cluster.documents import (
     whole_seconds,
 )
 from kubestow.errors import NotFoundError
-from kubestow.simulator.controllers.owner_controller import OwnerController, owner_reference
+from kubestow.simulator.controllers.owner_controller import (
+    OwnerController,
+    owner_reference,
+    replicas_of,
+)
 from kubestow.simulator.controllers.pods import is_terminating
 from kubestow.simulator.controllers.rolling import (
     Limits,
@@ -68,7 +72,7 @@ class DeploymentController(OwnerController):
             self._delete_oldest(owner, old)
         elif new is not None and not is_terminating(owner):
             # A paused deployment makes no new ReplicaSet, but is scaled.
-            self._scale(owner, new, _desired(owner))
+            self._scale(owner, new, replicas_of(owner.document))
         return self._report(owner, new, old)
 
     # --- ReplicaSets --------------------------------------------------------------------------
@@ -133,7 +137,7 @@ class DeploymentController(OwnerController):
 
     def _step(self, owner: StoredObject, new: StoredObject, old: list[StoredObject]) -> None:
         """One step from the old ReplicaSets to the new one."""
-        desired = _desired(owner)
+        desired = replicas_of(owner.document)
         if value_at(owner.document, "spec", "strategy", "type") == "Recreate":
             for one in old:
                 self._scale(owner, one, 0)
@@ -207,8 +211,8 @@ class DeploymentController(OwnerController):
         return (seconds_of(progress.get("lastUpdateTime")) or 0.0) + allowed_s
 
     def _availability(self, owner: StoredObject, counts: "_Counts") -> JsonObject:
-        limits: Limits = limits_of(owner.document, _desired(owner))
-        if counts.available >= _desired(owner) - limits.max_unavailable:
+        limits: Limits = limits_of(owner.document, replicas_of(owner.document))
+        if counts.available >= replicas_of(owner.document) - limits.max_unavailable:
             return self._condition(
                 owner,
                 "Available",
@@ -232,7 +236,7 @@ class DeploymentController(OwnerController):
             return before or self._condition(
                 owner, "Progressing", "Unknown", "DeploymentPaused", "Deployment is paused"
             )
-        desired = _desired(owner)
+        desired = replicas_of(owner.document)
         name = f'ReplicaSet "{new.name}"'
         if counts.updated == counts.replicas == counts.available == desired:
             note = f"{name} has successfully progressed."
@@ -314,7 +318,7 @@ def _counts(owner: StoredObject, new: StoredObject | None, old: list[StoredObjec
         updated=updated,
         ready=total("readyReplicas"),
         available=available,
-        unavailable=max(0, max(replicas, _desired(owner)) - available),
+        unavailable=max(0, max(replicas, replicas_of(owner.document)) - available),
         terminating=total("terminatingReplicas"),
     )
 
@@ -347,8 +351,3 @@ def _has_pods(replica_set: StoredObject) -> bool:
 def _revision(stored: StoredObject) -> int:
     text = as_object(stored.metadata.get("annotations")).get(REVISION, "0")
     return int(text) if text.isdecimal() else 0
-
-
-def _desired(owner: StoredObject) -> int:
-    replicas = value_at(owner.document, "spec", "replicas")
-    return 1 if replicas is None else replicas

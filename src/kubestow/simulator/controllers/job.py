@@ -99,7 +99,7 @@ class JobController(OwnerController):
             self._end(owner, ended, active, verdict)
             return self._expire(owner, spec)
         if spec.is_suspended:
-            self._delete(owner, active)
+            self.delete_pods(owner, active)
             self._report(owner, ended, [], is_suspended=True)
             return None
         delays = [self._scale(owner, spec, ended, active), self._until_deadline_s(owner, spec)]
@@ -156,7 +156,7 @@ class JobController(OwnerController):
             wanted = min(wanted, len(active))
         missing = wanted - len(active)
         if missing < 0:
-            self._delete(owner, first_to_delete(active, -missing))
+            self.delete_pods(owner, first_to_delete(active, -missing))
             return None
         if missing == 0:
             return None
@@ -190,12 +190,6 @@ class JobController(OwnerController):
             self.record(owner, "SuccessfulCreate", f"Created pod: {pod.name}")
         self.accepted(owner)
         return 0.0 if missing > BURST else None
-
-    def _delete(self, owner: StoredObject, pods: list[StoredObject]) -> None:
-        for pod in pods:
-            with suppress(NotFoundError):
-                self.cluster.delete(PODS, *pod.key, uid=pod.uid)
-                self.record(owner, "SuccessfulDelete", f"Deleted pod: {pod.name}")
 
     # --- Status -------------------------------------------------------------------------------
 
@@ -246,7 +240,7 @@ class JobController(OwnerController):
     def _end(
         self, owner: StoredObject, ended: _Ended, active: list[StoredObject], verdict: "_Verdict"
     ) -> None:
-        self._delete(owner, active)
+        self.delete_pods(owner, active)
         status = self._status(owner, ended, [])
         before = [one for one in objects_in(status.get("conditions")) if one["type"] != "Suspended"]
         texts = {"reason": verdict.reason, "message": verdict.message}

@@ -343,6 +343,16 @@ class OwnerController(ABC):
             *(self.cluster.version_of(resource) for resource in _READ),
         )
 
+    def delete(self, owner: StoredObject, dependent: StoredObject, note: str) -> None:
+        """Delete a dependent and record it; no effect if it is gone."""
+        with suppress(NotFoundError):
+            self.cluster.delete(self.dependents, *dependent.key, uid=dependent.uid)
+            self.record(owner, "SuccessfulDelete", note)
+
+    def delete_pods(self, owner: StoredObject, pods: Iterable[StoredObject]) -> None:
+        for pod in pods:
+            self.delete(owner, pod, f"Deleted pod: {pod.name}")
+
     def write_status(self, owner: StoredObject, status: JsonObject) -> None:
         """Replace the owner's status, unless it is equal already."""
         if as_object(owner.document.get("status")) == status:
@@ -384,3 +394,9 @@ def selector_of(document: JsonObject) -> Selector:
     """The selector of an owner; one that matches nothing, if it has none."""
     selector = value_at(document, "spec", "selector")
     return parse_label_selector(convert(LabelSelector, selector) if is_object(selector) else None)
+
+
+def replicas_of(owner: JsonObject) -> int:
+    """How many pods an owner asks for; absent is 1."""
+    replicas: int | None = value_at(owner, "spec", "replicas")
+    return 1 if replicas is None else replicas

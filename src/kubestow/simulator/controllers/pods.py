@@ -30,6 +30,10 @@ def typed_pod(pod: StoredObject) -> Pod:
     return typed
 
 
+def labels_of(pod: StoredObject) -> JsonObject:
+    return as_object(pod.metadata.get("labels"))
+
+
 def is_active(pod: StoredObject) -> bool:
     """Whether the pod counts towards its owner's replicas."""
     return not is_terminating(pod) and not is_finished(pod)

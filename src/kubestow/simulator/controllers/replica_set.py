@@ -1,6 +1,5 @@
 """ReplicaSets: keep the desired number of pods."""
 
-from contextlib import suppress
 from typing import Final, NamedTuple, Self
 
 from kubestow.api.meta import JsonObject
@@ -9,8 +8,8 @@ from kubestow.apiserver.store import StoredObject
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.cluster.documents import as_object, value_at
 from kubestow.cluster.resources import PODS
-from kubestow.errors import ApiError, NotFoundError
-from kubestow.simulator.controllers.owner_controller import OwnerController
+from kubestow.errors import ApiError
+from kubestow.simulator.controllers.owner_controller import OwnerController, replicas_of
 from kubestow.simulator.controllers.pods import (
     first_to_delete,
     is_active,
@@ -47,13 +46,13 @@ class ReplicaSetController(OwnerController):
         active = [pod for pod, state in zip(dependents, states, strict=True) if state.is_active]
         delay_s: float | None = None
         if not is_terminating(owner):
-            missing = _wanted(owner) - len(active)
+            missing = replicas_of(owner.document) - len(active)
             if missing > 0:
                 delay_s = self._create(owner, missing)
             else:
                 self.accepted(owner)
             if missing < 0:
-                self._delete(owner, first_to_delete(active, min(-missing, BURST)))
+                self.delete_pods(owner, first_to_delete(active, min(-missing, BURST)))
                 delay_s = 0.0 if -missing > BURST else None
         available_s = self._report(owner, states)
         return min((s for s in (delay_s, available_s) if s is not None), default=None)
@@ -71,12 +70,6 @@ class ReplicaSetController(OwnerController):
             self.record(owner, "SuccessfulCreate", f"Created pod: {pod.name}")
         self.accepted(owner)
         return 0.0 if missing > BURST else None
-
-    def _delete(self, owner: StoredObject, pods: list[StoredObject]) -> None:
-        for pod in pods:
-            with suppress(NotFoundError):
-                self.cluster.delete(PODS, *pod.key, uid=pod.uid)
-                self.record(owner, "SuccessfulDelete", f"Deleted pod: {pod.name}")
 
     def _read_states(
         self, owner: StoredObject, dependents: list[StoredObject]
@@ -126,8 +119,3 @@ class _PodState(NamedTuple):
     @classmethod
     def of(cls, pod: StoredObject) -> Self:
         return cls(pod.version, is_active(pod), is_terminating(pod), ready_since_s(pod))
-
-
-def _wanted(owner: StoredObject) -> int:
-    replicas = value_at(owner.document, "spec", "replicas")
-    return 1 if replicas is None else replicas

@@ -14,11 +14,12 @@ from kubestow.apiserver.store import StoredObject
 from kubestow.clock import Clock
 from kubestow.cluster.documents import as_object, objects_in, replaced_at, value_at
 from kubestow.cluster.resources import PERSISTENT_VOLUME_CLAIMS, PODS
-from kubestow.errors import ApiError, ConflictError, NotFoundError
+from kubestow.errors import ApiError, ConflictError
 from kubestow.simulator.controllers.owner_controller import OwnerController
 from kubestow.simulator.controllers.pods import (
     is_finished,
     is_terminating,
+    labels_of,
     pod_from_template,
     ready_since_s,
 )
@@ -93,7 +94,7 @@ class StatefulSetController(OwnerController):
             pod = pods[number]
             if number < partition or pod is None:
                 return
-            if _labels(pod).get(REVISION) != revision:
+            if labels_of(pod).get(REVISION) != revision:
                 self._delete(owner, pod)
                 return
             if ready_since_s(pod) is None:
@@ -151,18 +152,15 @@ class StatefulSetController(OwnerController):
                 self.cluster.create(PERSISTENT_VOLUME_CLAIMS, document)
 
     def _delete(self, owner: StoredObject, pod: StoredObject) -> None:
-        if is_terminating(pod):
-            return
-        with suppress(NotFoundError):
-            self.cluster.delete(PODS, *pod.key, uid=pod.uid)
+        if not is_terminating(pod):
             note = f"delete Pod {pod.name} in StatefulSet {owner.name} successful"
-            self.record(owner, "SuccessfulDelete", note)
+            self.delete(owner, pod, note)
 
     def _report(self, owner: StoredObject, pods: list[StoredObject]) -> None:
         revision = _revision_of(owner)
         alive = [pod for pod in pods if not is_terminating(pod)]
         ready = sum(ready_since_s(pod) is not None for pod in alive)
-        updated = sum(_labels(pod).get(REVISION) == revision for pod in alive)
+        updated = sum(labels_of(pod).get(REVISION) == revision for pod in alive)
         before = as_object(owner.document.get("status"))
         current: str = before.get("currentRevision") or revision
         if updated == len(alive):
@@ -170,7 +168,7 @@ class StatefulSetController(OwnerController):
         counts = {
             "readyReplicas": ready,
             "availableReplicas": ready,
-            "currentReplicas": sum(_labels(pod).get(REVISION) == current for pod in alive),
+            "currentReplicas": sum(labels_of(pod).get(REVISION) == current for pod in alive),
             "updatedReplicas": updated,
         }
         status: JsonObject = {
@@ -192,10 +190,6 @@ def _number_of(owner: StoredObject, pod: StoredObject) -> int | None:
 def _revision_of(owner: StoredObject) -> str:
     template = as_object(value_at(owner.document, "spec", "template"))
     return f"{owner.name}-{template_hash(template)}"
-
-
-def _labels(pod: StoredObject) -> JsonObject:
-    return as_object(pod.metadata.get("labels"))
 
 
 def _claim_names(owner: StoredObject) -> list[str]:

@@ -4,20 +4,19 @@ from typing import Annotated, Final
 
 import msgspec
 
-from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.clock import Clock, SystemClock
 from kubestow.plural import counted
 from kubestow.simulator.capacity.placing import PlacingSetup
 from kubestow.simulator.live.forms import FormInput, done
-from kubestow.simulator.manifests import READ_KINDS
 from kubestow.simulator.rebalance.goals.reading import read_goal
 from kubestow.simulator.rebalance.ground import standing_ground
 from kubestow.simulator.rebalance.options import RebalanceOptions
 from kubestow.simulator.rebalance.planning import Planner
 from kubestow.simulator.rebalance.stopping import Stopping
 from kubestow.simulator.rebalance.view import view_of
+from kubestow.simulator.store_documents import documents_of
 
 _MOST_MOVES: Final = 200
 # The cluster stands still meanwhile, so not all sequences of three moves are tried.
@@ -33,15 +32,9 @@ class PlanForm(FormInput, frozen=True, kw_only=True):
 def plan_of(store: MemoryCluster, clock: Clock, setup: PlacingSetup, form: PlanForm) -> JsonObject:
     """The picture of a plan for the cluster as it is, in `view`; InputError for a wrong goal."""
     goal = read_goal(form.goal)
-    documents = [
-        Document(stored.document, f'{resource.qualified_name} "{stored.name}"')
-        for resource in store.resources
-        if resource.kind in READ_KINDS
-        for stored in store.objects_of(resource)
-    ]
     options = RebalanceOptions(max_moves=form.max_moves, exhaustive_trials=_TRIALS)
     stopping = Stopping(SystemClock(), TIME_LIMIT_S)
-    planner = Planner(standing_ground(documents, setup, clock), goal, options, stopping)
+    planner = Planner(standing_ground(documents_of(store), setup, clock), goal, options, stopping)
     plan = planner.plan()
     message = f"{plan.goal}: {plan.figure_before:g} {plan.unit}"
     if plan.moves:

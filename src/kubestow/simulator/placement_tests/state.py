@@ -26,7 +26,9 @@ from kubestow.simulator.scenario.collector import Collector
 from kubestow.simulator.scenario.run import Simulation
 from kubestow.simulator.scenario.scenario import Scenario
 from kubestow.simulator.scenario.stages import PlayedStage
+from kubestow.simulator.store_documents import documents_of
 from kubestow.simulator.virtual_time import VirtualTimeLoop
+from kubestow.simulator.workloads import WORKLOAD_KINDS
 
 # How often it is checked whether anything is left to do: at first, and after this long.
 CHECK_S: Final = 1.0
@@ -153,14 +155,7 @@ class PlacedCluster(JudgedCluster):
     def documents(self) -> list[Document]:
         """Everything that a scheduler reads, as it is now; workloads are not among it, as their
         pods are there."""
-        kinds = READ_KINDS - {"DaemonSet", "Deployment", "Job", "ReplicationController"}
-        kinds -= {"ReplicaSet", "StatefulSet", "Workload"}
-        return [
-            Document(stored.document, f'{resource.qualified_name} "{stored.name}"')
-            for resource in self.store.resources
-            if resource.kind in kinds
-            for stored in self.store.objects_of(resource)
-        ]
+        return documents_of(self.store, READ_KINDS.difference(WORKLOAD_KINDS, ("Workload",)))
 
     def refusals(self) -> Mapping[str, str]:
         return {each.owner: each.message for each in self.collector.refusals()}

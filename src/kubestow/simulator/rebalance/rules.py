@@ -10,6 +10,7 @@ from kubestow.api.owners import controller_of
 from kubestow.api.pod import Pod, is_terminating, priority_of
 from kubestow.cluster.documents import value_at
 from kubestow.explain.cluster import StillCluster
+from kubestow.simulator.controllers.owner_controller import replicas_of
 from kubestow.simulator.input.pods import MIRROR, PodKey
 from kubestow.simulator.rebalance.ground import Ground, OwnerName
 from kubestow.simulator.rebalance.options import RebalanceOptions
@@ -163,8 +164,7 @@ def _surplus_owners(ground: Ground) -> set[str]:
         raw = ground.owners.get(key)
         if raw is None or key.kind == "Job":
             continue
-        wanted = value_at(raw, "spec", "replicas")
         is_leaving = value_at(raw, "metadata", "deletionTimestamp") is not None
-        if is_leaving or count > (1 if wanted is None else wanted):
+        if is_leaving or count > replicas_of(raw):
             surplus.add(uid)
     return surplus

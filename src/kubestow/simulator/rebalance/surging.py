@@ -10,13 +10,13 @@ the highest number, never the one that shall go; other controllers have no delet
 """
 
 from collections import Counter
-from typing import Any, Final
+from typing import Final
 
 from kubestow.api.meta import JsonObject
 from kubestow.api.owners import controller_of
 from kubestow.api.pod import Pod, is_terminal, is_terminating
 from kubestow.cluster.documents import as_object, value_at
-from kubestow.simulator.controllers.owner_controller import controller_reference
+from kubestow.simulator.controllers.owner_controller import controller_reference, replicas_of
 from kubestow.simulator.controllers.pods import DELETION_COST
 from kubestow.simulator.rebalance.budgets import Budgets, is_healthy
 from kubestow.simulator.rebalance.ground import Ground, OwnerName
@@ -52,7 +52,7 @@ class Surges:
         self._set_counts = Counter(
             _controller(raw).get("uid")
             for name, raw in ground.owners.items()
-            if name.kind == "ReplicaSet" and _replicas(raw) > 0
+            if name.kind == "ReplicaSet" and replicas_of(raw) > 0
         )
         self._pods: dict[str, list[Pod]] = {}
         for pod in ground.cluster.objects.pods if is_wanted else ():
@@ -110,7 +110,7 @@ class Surges:
             top = deployment
         if top_name in self._autoscaled or name in self._autoscaled:
             return AUTOSCALED
-        replicas = _replicas(top)
+        replicas = replicas_of(top)
         if problem := self._pods_problem(uid, replicas):
             return problem
         top_uid: str = value_at(top, "metadata", "uid") or ""
@@ -129,7 +129,7 @@ class Surges:
         is_settled = (
             seen in (None, value_at(deployment, "metadata", "generation"))
             and self._set_counts[value_at(deployment, "metadata", "uid")] == 1
-            and _replicas(current) == _replicas(deployment)
+            and replicas_of(current) == replicas_of(deployment)
         )
         return "" if is_settled and not spec.get("paused") else UPDATING
 
@@ -145,8 +145,3 @@ class Surges:
 def _controller(raw: JsonObject) -> JsonObject:
     """The reference to the controller of an object; empty if it has none."""
     return controller_reference(raw) or {}
-
-
-def _replicas(raw: JsonObject) -> int:
-    wanted: Any = value_at(raw, "spec", "replicas")
-    return 1 if wanted is None else wanted

@@ -12,7 +12,6 @@ from kubestow.errors import ApiError, InputError
 from kubestow.plugins.registry import REGISTRY
 from kubestow.plural import counted
 from kubestow.simulator.capacity.placing import PlacingSetup
-from kubestow.simulator.manifests import READ_KINDS
 from kubestow.simulator.rebalance import RebalanceOptions, read_goal
 from kubestow.simulator.rebalance.descheduler.judging import chosen_once
 from kubestow.simulator.rebalance.descheduler.policy import DeschedulerPolicy
@@ -22,6 +21,7 @@ from kubestow.simulator.rebalance.planning import Planner
 from kubestow.simulator.rebalance.stopping import Stopping
 from kubestow.simulator.scenario import actions
 from kubestow.simulator.scenario.world import ScenarioWorld
+from kubestow.simulator.store_documents import documents_of
 
 
 def rebalance(world: ScenarioWorld, goal: str, max_moves: int) -> None:
@@ -32,7 +32,8 @@ def rebalance(world: ScenarioWorld, goal: str, max_moves: int) -> None:
     options = RebalanceOptions(max_moves=max_moves)
     # Virtual time stands still while it is made: only the number of moves limits it.
     stopping = Stopping(world.clock, options.time_limit_s)
-    plan = Planner(_ground(world, _documents(world)), read_goal(goal), options, stopping).plan()
+    ground = _ground(world, documents_of(world.store))
+    plan = Planner(ground, read_goal(goal), options, stopping).plan()
     before, after = plan.figure_before, plan.figure_after
     world.note("rebalance", goal, f"{counted(plan.moves, 'move')}, {before:g} to {after:g}")
     for step in plan.steps:
@@ -44,7 +45,7 @@ def figures(world: ScenarioWorld, goals: Iterable[str]) -> dict[str, float]:
 
     That of `defragment` has none while no node has the resource.
     """
-    ground = _ground(world, _documents(world))
+    ground = _ground(world, documents_of(world.store))
     found: dict[str, float] = {}
     for text in goals:
         goal = read_goal(text)
@@ -65,7 +66,7 @@ def _carry_out(world: ScenarioWorld, step: PlanStep) -> None:
 
 def run_policy(world: ScenarioWorld, policy: DeschedulerPolicy) -> None:
     """One run of the descheduler. Evictions that a budget refuses are left to the next run."""
-    documents = _documents(world)
+    documents = documents_of(world.store)
     now_s = world.clock.now_ns() / NANOSECONDS
     chosen = chosen_once(_ground(world, documents), documents, policy, now_s)
     count = sum(_evict(world, pod.namespace, pod.name, pod.uid) for _, pod in chosen)
@@ -92,13 +93,3 @@ def _ground(world: ScenarioWorld, documents: list[Document]) -> Ground:
     config, registry, gates = world.scheduler
     setup = PlacingSetup(config, REGISTRY if registry is None else registry, gates)
     return standing_ground(documents, setup, world.clock)
-
-
-def _documents(world: ScenarioWorld) -> list[Document]:
-    """Everything that a scheduler reads, as it is now."""
-    return [
-        Document(stored.document, f'{resource.qualified_name} "{stored.name}"')
-        for resource in world.store.resources
-        if resource.kind in READ_KINDS
-        for stored in world.store.objects_of(resource)
-    ]
