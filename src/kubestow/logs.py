@@ -10,6 +10,8 @@ Not here: handlers, formats, setting the verbosity (`service.logging`).
 """
 
 import logging
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 # The attribute of a LogRecord that holds the fields; absent on plain lines.
@@ -59,3 +61,15 @@ def fail(
     """Log what went wrong, with the error as the first field."""
     shown = {"err": str(error)} if error is not None else {}
     log.error(message, extra={FIELDS: {**shown, **fields}}, stacklevel=2)
+
+
+@contextmanager
+def silenced() -> Generator[None, None, None]:
+    """Inside, this package logs nothing: what it would log is known, or part of a result."""
+    logger = logging.getLogger("kubestow")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

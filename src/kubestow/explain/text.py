@@ -21,7 +21,7 @@ from kubestow.explain.explanation import (
     Preemption,
 )
 from kubestow.framework.events import Resource
-from kubestow.plural import counted
+from kubestow.plural import counted, some_of
 from kubestow.redaction import printable
 from kubestow.table import Table
 
@@ -176,7 +176,7 @@ def _add_reasons(text: _Text, explanation: Explanation, *, is_wide: bool) -> Non
         texts=("REASON", "WHICH"),
     )
     for group in explanation.reasons:
-        which = ", ".join(group.nodes) if is_wide else _some(group.nodes)
+        which = ", ".join(group.nodes) if is_wide else some_of(group.nodes, _NAMES_SHOWN)
         evicting = _EVICTING.get(group.code, "cannot")
         table.add(str(group.count), group.plugin, group.reason, evicting, which)
     text.table(table)
@@ -360,9 +360,3 @@ def _score_text(node: NodeExplanation, plugin: str, *, is_wide: bool) -> str:
     if not is_wide:
         return str(score.weighted)
     return f"{score.raw} → {score.normalized} x {score.weight} = {score.weighted}"
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMES_SHOWN])
-    rest = len(names) - _NAMES_SHOWN
-    return f"{shown} and {rest} more" if rest > 0 else shown

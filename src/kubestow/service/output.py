@@ -11,6 +11,7 @@ import msgspec
 import yaml
 from msgspec import UNSET
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -44,6 +45,11 @@ def stdout() -> Console:
 def stderr() -> Console:
     """For progress and remarks, so that output can be piped."""
     return _PlainConsole(stderr=True, highlight=False, soft_wrap=True)
+
+
+def say(text: str) -> None:
+    """Print a text in which brackets are no marks of a style."""
+    stdout().print(escape(text))
 
 
 def progress_bar(description: str) -> Progress:

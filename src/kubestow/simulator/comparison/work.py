@@ -3,10 +3,7 @@
 Nothing is raised: what goes wrong is part of the outcome, so that other tasks go on.
 """
 
-import logging
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -20,6 +17,7 @@ from kubestow.engine.observer import DecisionListener
 from kubestow.engine.scheduler import Scheduler
 from kubestow.errors import KubestowError
 from kubestow.framework.faults import describe, place_of
+from kubestow.logs import silenced
 from kubestow.simulator.comparison.choices import WatchedChoices
 from kubestow.simulator.comparison.played import scenario_of
 from kubestow.simulator.comparison.plugin_times import PluginTimes
@@ -36,7 +34,8 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 def run_task(material: bytes, task: bytes) -> bytes:
     """An `TaskOutcome` for a `Task`, all as JSON."""
-    with _ONE_AT_A_TIME, _without_logs():
+    # Errors are part of the outcome; the log lines of a worker would only repeat them.
+    with _ONE_AT_A_TIME, silenced():
         given = msgspec.json.decode(material, type=Material)
         outcome = outcome_of(given, msgspec.json.decode(task, type=Task))
         return msgspec.json.encode(outcome)
@@ -139,15 +138,3 @@ def observed_factory(
             return super().build()
 
     return Observed
-
-
-@contextmanager
-def _without_logs() -> Generator[None, None, None]:
-    """Errors are part of the outcome; the log lines of a worker would only repeat them."""
-    logger = logging.getLogger("kubestow")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)

@@ -273,3 +273,9 @@ def _git(arguments: Sequence[str], folder: Path, given: str, *, index: Path | No
         text = " ".join(done.stderr.decode(errors="replace").split())
         raise InputError(f'--against: "{given}" is neither a folder nor a revision of git: {text}')
     return done.stdout.decode().strip()
+
+
+def pair_text(numbers: tuple[int, int]) -> str:
+    """A number before and after; one, if it is the same."""
+    before, after = numbers
+    return str(after) if before == after else f"{before} → {after}"

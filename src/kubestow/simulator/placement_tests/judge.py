@@ -13,7 +13,7 @@ from kubestow.api.files import Document
 from kubestow.api.group import GroupKey
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, first_condition
-from kubestow.plural import counted
+from kubestow.plural import counted, some_of
 from kubestow.simulator.placement_tests.cases import Unmet
 from kubestow.simulator.placement_tests.history import LostPod
 from kubestow.simulator.placement_tests.judged import (
@@ -416,6 +416,4 @@ def _keys(pods: Iterable[Pod]) -> list[str]:
 
 
 def _some(texts: Iterable[str]) -> str:
-    every = list(texts)
-    more = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
-    return ", ".join(every[:_SHOWN]) + more
+    return some_of(list(texts), _SHOWN)

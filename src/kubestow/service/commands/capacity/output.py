@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from msgspec import UnsetType
-from rich.markup import escape
 
-from kubestow.plural import counted, plural
+from kubestow.plural import counted, plural, some_of
 from kubestow.redaction import printable
 from kubestow.service.formats import DataFormat
-from kubestow.service.output import print_data, stdout
+from kubestow.service.output import print_data, say
 from kubestow.simulator.capacity.drain_check import DrainCheck
 from kubestow.simulator.capacity.fit import Fit, Limit
 from kubestow.simulator.capacity.headroom import Headroom, PoolUse
@@ -28,19 +27,19 @@ def print_fit(found: Fit, output: DataFormat) -> None:
     more = " or more" if found.is_cut else ""
     place = f" on {len(found.nodes)} of {counted(found.node_count, 'node')}" if found.copies else ""
     fits = "fits" if found.copies == 1 and not found.is_cut else "fit"
-    _say(f"{found.copies}{more} {plural('copy', found.copies)}{each} {fits}{place}")
+    say(f"{found.copies}{more} {plural('copy', found.copies)}{each} {fits}{place}")
     if found.waiting:
         waits = "waits" if found.waiting == 1 else "wait"
-        _say(f"{counted(found.waiting, 'pod')} of the cluster {waits} for a node already")
+        say(f"{counted(found.waiting, 'pod')} of the cluster {waits} for a node already")
     if found.nodes:
-        _say("")
+        say("")
         _share_table(found).print()
     if found.limited_by:
         another = "another" if found.pods_per_copy == 1 else found.pod
-        _say(f"\nWhat keeps nodes from taking {another}:\n")
+        say(f"\nWhat keeps nodes from taking {another}:\n")
         _limit_table(found.limited_by).print()
     elif found.message:
-        _say(f"\nNo more, because: {printable(found.message)}")
+        say(f"\nNo more, because: {printable(found.message)}")
 
 
 def _share_table(found: Fit) -> Table:
@@ -51,7 +50,7 @@ def _share_table(found: Fit) -> Table:
     first = "COPIES" if found.pods_per_copy == 1 else "PODS"
     table = Table(first, "NODES", "NAMES", right=(first, "NODES"))
     for count, names in sorted(by_count.items(), reverse=True):
-        table.add(str(count), str(len(names)), _some(names))
+        table.add(str(count), str(len(names)), some_of(names, _NAMES_SHOWN))
     return table
 
 
@@ -68,28 +67,28 @@ def print_need(found: Need, output: DataFormat) -> None:
         return
     if found.waiting:
         all_pods = "the pod" if found.pods == 1 else f"all {found.pods} pods"
-        _say(f"No number of these nodes suffices for {all_pods}")
+        say(f"No number of these nodes suffices for {all_pods}")
         for waiting in found.waiting[:_WAITING_SHOWN]:
-            _say(f"  {waiting.pod}: {printable(waiting.message)}")
+            say(f"  {waiting.pod}: {printable(waiting.message)}")
         if len(found.waiting) > _WAITING_SHOWN:
-            _say(f"  and {len(found.waiting) - _WAITING_SHOWN} more")
+            say(f"  and {len(found.waiting) - _WAITING_SHOWN} more")
         return
     if not found.nodes:
-        _say(f"No node is needed: {counted(found.pods, 'pod')} without a node fit on those there")
+        say(f"No node is needed: {counted(found.pods, 'pod')} without a node fit on those there")
         return
     parts = ", ".join(f"{entry.count} {entry.shape}" for entry in found.nodes)
     needed = "is" if found.node_count == 1 else "are"
     price = "" if found.price is None else f", price {found.price:.10g}"
-    _say(
+    say(
         f"{counted(found.node_count, 'node')} {needed} needed for {counted(found.pods, 'pod')}: "
         f"{parts}{price}"
     )
     less = "fewer nodes do not suffice" if found.price is None else "nothing cheaper suffices"
     tried = f"{counted(found.tried, 'set')} of nodes tried"
     if found.is_proven:
-        _say(f"{less.capitalize()} ({tried})")
+        say(f"{less.capitalize()} ({tried})")
     else:
-        _say(f"The best of {tried}; there may be a better one (--tries)")
+        say(f"The best of {tried}; there may be a better one (--tries)")
 
 
 def print_drain_check(found: DrainCheck, output: DataFormat) -> None:
@@ -97,15 +96,15 @@ def print_drain_check(found: DrainCheck, output: DataFormat) -> None:
         print_data(found, output)
         return
     could = f"{len(found.removable)} of {counted(found.node_count, 'node')} could go"
-    _say(f"{could}, in this order:\n" if found.removable else could)
+    say(f"{could}, in this order:\n" if found.removable else could)
     if found.removable:
         table = Table("NODE", "PODS", "THEY GO TO", right=("PODS",))
         for entry in found.removable:
             nodes = sorted({move.node for move in entry.moves})
-            table.add(entry.name, str(len(entry.moves)), _some(nodes))
+            table.add(entry.name, str(len(entry.moves)), some_of(nodes, _NAMES_SHOWN))
         table.print()
     if found.needed:
-        _say("\nThe others are needed:\n")
+        say("\nThe others are needed:\n")
         table = Table("NODE", "POD", "WHY")
         for needed in found.needed:
             table.add(needed.name, needed.pod, needed.reason)
@@ -134,9 +133,9 @@ def print_headroom(found: Headroom, output: DataFormat) -> None:
         )
     table.print()
     if found.label:
-        _say(f"\nPools by the label {found.label}")
+        say(f"\nPools by the label {found.label}")
     if used:
-        _say("Idle: allocatable of the measured nodes, without the p95 of what each used")
+        say("Idle: allocatable of the measured nodes, without the p95 of what each used")
 
 
 def _has_no_use(found: Headroom) -> bool:
@@ -151,13 +150,3 @@ def _use_cells(used: PoolUse | UnsetType) -> tuple[str, ...]:
         f"{used.idle_cpu_milli / 1000:.1f}",
         f"{used.idle_memory_bytes / 2**30:.1f}Gi",
     )
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMES_SHOWN])
-    rest = len(names) - _NAMES_SHOWN
-    return f"{shown} and {rest} more" if rest > 0 else shown
-
-
-def _say(text: str) -> None:
-    stdout().print(escape(text))

@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from kubestow.plural import counted, plural
 from kubestow.service.formats import CompareFormat, DataFormat
-from kubestow.service.output import print_data, stderr, stdout
+from kubestow.service.output import print_data, say, stderr
 from kubestow.simulator.comparison.comparison import (
     MovedPods,
     SchedulerComparison,
@@ -95,7 +95,7 @@ def _print_tables(comparison: SchedulerComparison, show: int) -> None:
         return
     seeds = len(comparison.seeds)
     if seeds > 1:
-        _say(f"{seeds} seeds; ± is the 95 % interval of the mean (Student's t)\n")
+        say(f"{seeds} seeds; ± is the 95 % interval of the mean (Student's t)\n")
     _figures_table(ran).print()
     for variant in ran:
         if variant.moved is not None:
@@ -104,9 +104,9 @@ def _print_tables(comparison: SchedulerComparison, show: int) -> None:
         count = sum(run.is_partial for run in variant.runs)
         if count:
             runs = counted(count, "run")
-            _say(f"\n{variant.name}: the time limit ended {runs} while pods were retried (--limit)")
+            say(f"\n{variant.name}: the time limit ended {runs} while pods were retried (--limit)")
     if comparison.is_partial:
-        _say("\nInterrupted: the runs that had ended are shown.")
+        say("\nInterrupted: the runs that had ended are shown.")
 
 
 def _figures_table(variants: Sequence[VariantResult]) -> Table:
@@ -121,39 +121,39 @@ def _print_moved(name: str, moved: MovedPods, first: str, show: int) -> None:
     count = count_text(moved.count.mean)
     each = " per seed" if moved.count.count > 1 else ""
     pods = plural("pod", moved.count.mean)
-    _say(f"\n{name}: {count} {pods}{each} went elsewhere than in {first}")
+    say(f"\n{name}: {count} {pods}{each} went elsewhere than in {first}")
     for only, where in ((moved.only_first, first), (moved.only_here, name)):
         if only.mean:
             exist = "exists" if only.mean == 1 else "exist"
             pods = plural("more pod", only.mean)
-            _say(f"  {count_text(only.mean)} {pods}{each} {exist} in {where} only")
+            say(f"  {count_text(only.mean)} {pods}{each} {exist} in {where} only")
     if moved.reasons:
-        _say("")
+        say("")
         table = Table("PODS", "REASON", "PLUGIN", right=("PODS",), texts=("REASON",))
         for reason in moved.reasons:
             table.add(str(reason.pods), reason.reason, reason.plugin)
         table.print()
     if moved.pods and show:
-        _say("")
+        say("")
         table = Table("POD", first.upper(), name.upper(), "WHY")
         for pod in moved.pods[:show]:
             table.add(pod.pod, pod.first_node or "-", pod.node or "-", pod.text or pod.reason)
         table.print()
         if len(moved.pods) > show:
-            _say(f"… and {len(moved.pods) - show} more (--show, -o json)")
+            say(f"… and {len(moved.pods) - show} more (--show, -o json)")
 
 
 def _print_times(times: Sequence[VariantTimes]) -> None:
     if not times:
         return
-    _say("\nReal time\n")
+    say("\nReal time\n")
     table = Table("VARIANT", "SECONDS PER RUN", right=("SECONDS PER RUN",))
     for each in times:
         table.add(each.variant, estimate_text(each.seconds, Kind.SECONDS))
     table.print()
     for each in times:
         if each.plugins:
-            _say(f"\n{each.variant}: plugins that took most\n")
+            say(f"\n{each.variant}: plugins that took most\n")
             _plugin_table(each).print()
 
 
@@ -162,7 +162,3 @@ def _plugin_table(times: VariantTimes) -> Table:
     for row in times.plugins[:_PLUGINS_SHOWN]:
         table.add(row.plugin, row.point, str(row.calls), f"{1000 * row.seconds:.2f}")
     return table
-
-
-def _say(text: str) -> None:
-    stdout().print(escape(text))

@@ -1,9 +1,7 @@
 """What `kubestow conformance` does: replay recorded decisions, count and print differences."""
 
 import asyncio
-import logging
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from rich.markup import escape
 from kubestow.api.meta import JsonObject
 from kubestow.cluster.documents import is_list, is_object
 from kubestow.errors import InputError, MissingFeatureError
+from kubestow.logs import silenced
 from kubestow.plural import counted
 from kubestow.service.formats import DataFormat
 from kubestow.service.output import print_data, progress_bar, stdout
@@ -52,7 +51,8 @@ def compare_recordings(
         for file in find_recordings(path)
     ]
     report = Report(Only(only), kept_max=max(show, 100))
-    with _no_logs():
+    # Recorded attempts fail in every way, and the scheduler logs each failure.
+    with silenced():
         _replay_all(recordings, report)
     if output is not DataFormat.TABLE:
         print_data(_as_data(report, show), output)
@@ -71,18 +71,6 @@ def repository_folder() -> Path:
             "repository; run this in a copy of it, or name a folder: kubestow conformance PATH"
         )
     return folder
-
-
-@contextmanager
-def _no_logs() -> Generator[None]:
-    """Recorded attempts fail in every way; what the scheduler logs about them is no news."""
-    logger = logging.getLogger("kubestow")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def _replay_all(recordings: list[Recording], report: Report) -> None:

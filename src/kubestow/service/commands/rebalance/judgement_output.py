@@ -4,11 +4,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from rich.markup import escape
-
 from kubestow.plural import counted
 from kubestow.service.formats import DataFormat, RebalanceFormat
-from kubestow.service.output import print_data, stdout
+from kubestow.service.output import print_data, say
 from kubestow.simulator.rebalance.descheduler.judgement import (
     JudgedEviction,
     JudgedRound,
@@ -25,11 +23,11 @@ def print_judgement(judgement: PolicyJudgement, output: RebalanceFormat) -> None
         print_data(judgement, DataFormat(output.value))
         return
     for line in _summary(judgement):
-        _say(line)
+        say(line)
     for note in judgement.notes:
-        _say(f"note: {note}")
+        say(f"note: {note}")
     if judgement.rounds:
-        _say("")
+        say("")
         _round_table(judgement).print()
         _print_evictions(judgement.rounds[0])
 
@@ -85,14 +83,14 @@ def _round_table(judgement: PolicyJudgement) -> Table:
 def _print_evictions(first: JudgedRound) -> None:
     if not first.evictions:
         return
-    _say("\nThe first round:\n")
+    say("\nThe first round:\n")
     table = Table("PLUGIN", "POD", "NODE", "GOES TO")
     for each in first.evictions[:_EVICTIONS_SHOWN]:
         table.add(each.plugin, each.pod, each.node, _place(each))
     table.print()
     more = len(first.evictions) - _EVICTIONS_SHOWN
     if more > 0:
-        _say(f"and {more} more (-o json has all)")
+        say(f"and {more} more (-o json has all)")
 
 
 def _place(eviction: JudgedEviction) -> str:
@@ -103,7 +101,3 @@ def _place(eviction: JudgedEviction) -> str:
             return f"{eviction.to_node} (the same)"
         case _:
             return eviction.message
-
-
-def _say(text: str) -> None:
-    stdout().print(escape(text))

@@ -4,11 +4,9 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from rich.markup import escape
-
 from kubestow.plural import counted
 from kubestow.service.formats import DataFormat, RebalanceFormat
-from kubestow.service.output import duration_text, print_data, stdout
+from kubestow.service.output import duration_text, print_data, say
 from kubestow.simulator.rebalance.plan import KeptPods, PlanStep, RebalancePlan
 from kubestow.simulator.rebalance.script import script_of
 from kubestow.table import Table
@@ -29,18 +27,18 @@ def print_plan(plan: RebalancePlan, output: RebalanceFormat) -> None:
 
 
 def _print_table(plan: RebalancePlan) -> None:
-    _say(headline(plan))
+    say(headline(plan))
     for note in plan.notes:
-        _say(f"note: {note}")
+        say(f"note: {note}")
     if plan.stopped:
-        _say(f"note: the search was ended ({plan.stopped}); there may be a better plan")
+        say(f"note: the search was ended ({plan.stopped}); there may be a better plan")
     if plan.steps:
-        _say("")
+        say("")
         _step_table(plan.steps).print()
     if plan.freed_nodes:
         names = ", ".join(plan.freed_nodes[:_NODES_SHOWN])
         more = len(plan.freed_nodes) - _NODES_SHOWN
-        _say(f"\nBecome free: {names}" + (f" and {more} more" if more > 0 else ""))
+        say(f"\nBecome free: {names}" + (f" and {more} more" if more > 0 else ""))
     _print_kept("\nWhy no more:" if plan.steps else "\nWhat limits it:", plan.limits)
     _print_kept("\nThese stay:", plan.kept)
 
@@ -83,15 +81,11 @@ def _step_table(steps: Sequence[PlanStep]) -> Table:
 def _print_kept(title: str, kept: Sequence[KeptPods]) -> None:
     if not kept:
         return
-    _say(f"{title}\n")
+    say(f"{title}\n")
     table = Table("PODS", "NODES", "FOR EXAMPLE", "WHY", right=("PODS", "NODES"))
     for each in kept[:_REASONS_SHOWN]:
         names = ", ".join(each.examples[:_EXAMPLES_SHOWN])
         table.add(str(each.pods), str(each.nodes), names, each.reason)
     table.print()
     if len(kept) > _REASONS_SHOWN:
-        _say(f"and {len(kept) - _REASONS_SHOWN} more reasons (-o json has all)")
-
-
-def _say(text: str) -> None:
-    stdout().print(escape(text))
+        say(f"and {len(kept) - _REASONS_SHOWN} more reasons (-o json has all)")

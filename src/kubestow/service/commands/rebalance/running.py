@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
-from rich.markup import escape
 
 from kubestow.api.duration import parse_duration
 from kubestow.api.files import Document
@@ -19,7 +18,7 @@ from kubestow.plural import counted
 from kubestow.service.commands.cluster_input import InputRequest
 from kubestow.service.commands.rebalance.server import HttpRebalancedServer
 from kubestow.service.formats import DataFormat, RebalanceFormat
-from kubestow.service.output import print_data, stderr, stdout
+from kubestow.service.output import print_data, say, stderr
 from kubestow.simulator.capacity.placing import PlacingSetup
 from kubestow.simulator.gang_definitions import dialects_of
 from kubestow.simulator.input.changes import InputChanges
@@ -228,4 +227,4 @@ def print_run(done: RebalanceRun, output: RebalanceFormat) -> None:
         text += f", planned {done.plans} times"
     if done.surprise:
         text += f"; ended early: {done.surprise}"
-    stdout().print(escape(text))
+    say(text)

@@ -1,8 +1,6 @@
 """What `kubestow replay` does: run a recording again, print what differs."""
 
-import logging
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -20,6 +18,7 @@ from kubestow.editions.edition import Version
 from kubestow.engine.profiles import Registry
 from kubestow.errors import ConfigError, DecodeError, InputError
 from kubestow.explain.difference import AttemptView
+from kubestow.logs import silenced
 from kubestow.plugins.loading import UnnamedPluginError, load_named_plugins
 from kubestow.recording.file import RecordingReader
 from kubestow.recording.format import FOREIGN_ORIGIN, Record
@@ -74,28 +73,16 @@ def _replay_and_print(
     output: DataFormat,
 ) -> int:
     if reader.header.origin == FOREIGN_ORIGIN:
-        with _without_logs():
+        with silenced():
             agreement = _compare(reader, setup, explained=show)
         print_agreement(agreement, show, output)
         if output is DataFormat.TABLE:
             _print_cut(agreement.cut_at)
         return 1 if agreement.other_rules else 0
-    with _without_logs():
+    with silenced():
         report = _replay(reader, setup, plugins, explained=show)
     _print_report(report, show, output)
     return 1 if report.differing and not report.is_other else 0
-
-
-@contextmanager
-def _without_logs() -> Generator[None, None, None]:
-    """What the scheduler logs was logged when it was recorded."""
-    logger = logging.getLogger("kubestow")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 def replay_setup(

@@ -5,7 +5,6 @@ kept, so that the slider goes back through it; after the end time stands still.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import cast
 from kubestow.editions.edition import Version
 from kubestow.errors import DecodeError, InputError
 from kubestow.explain.history import AttemptHistory
+from kubestow.logs import silenced
 from kubestow.recording.file import RecordingReader
 from kubestow.recording.format import FOREIGN_ORIGIN
 from kubestow.service.commands.demo.output import Output, end_on_signals, exit_code
@@ -48,8 +48,7 @@ def show_recording(
         )
     setup = replay_setup(reader, config_file, plugins, compatibility)
     # What the scheduler logs was logged when it was recorded.
-    logging.getLogger("kubestow").setLevel(logging.CRITICAL + 1)
-    with asyncio.Runner(loop_factory=lambda: PacedLoop(UNLIMITED)) as runner:
+    with silenced(), asyncio.Runner(loop_factory=lambda: PacedLoop(UNLIMITED)) as runner:
         return runner.run(_show(Output(stdout()), reader, setup, port=port, opens=opens))
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from rich.console import Console
 
-from kubestow.plural import counted
+from kubestow.plural import counted, some_of
 from kubestow.redaction import printable
 from kubestow.service.commands.simulate.run_output import print_refusals
 from kubestow.service.formats import OutputFormat
@@ -63,7 +63,7 @@ def print_summary(console: Console, result: SimulationResult) -> None:
     console.print(", ".join(parts))
     if result.evicted:
         evicted = counted(len(result.evicted), "running pod")
-        console.print(f"{evicted} evicted: {_some(result.evicted)}")
+        console.print(f"{evicted} evicted: {some_of(result.evicted, _NAMES_SHOWN)}")
     messages = Counter(pod.message or pod.reason for pod in (*pending, *foreign))
     for message, count in messages.most_common(_MESSAGES_SHOWN):
         pods = "pod waits" if count == 1 else "pods wait"
@@ -72,7 +72,8 @@ def print_summary(console: Console, result: SimulationResult) -> None:
     if result.on_missing_nodes:
         are = "is" if len(result.on_missing_nodes) == 1 else "are"
         pods = counted(len(result.on_missing_nodes), "pod")
-        console.print(f"{pods} {are} on nodes that do not exist: {_some(result.on_missing_nodes)}")
+        names = some_of(result.on_missing_nodes, _NAMES_SHOWN)
+        console.print(f"{pods} {are} on nodes that do not exist: {names}")
     if not result.pods and result.running_count:
         console.print("No pod waits for a node; --reschedule places the pods that run again.")
     print_refusals(console, result.refused_pods, result.refusals)
@@ -120,9 +121,3 @@ def _node_table(nodes: list[NodeOutcome]) -> Table:
 
 def _percent(used: int, total: int) -> str:
     return f"{100 * used // total}%" if total else "-"
-
-
-def _some(names: list[str]) -> str:
-    shown = ", ".join(names[:_NAMES_SHOWN])
-    rest = len(names) - _NAMES_SHOWN
-    return f"{shown} and {rest} more" if rest > 0 else shown

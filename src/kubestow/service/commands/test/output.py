@@ -9,7 +9,7 @@ from kubestow.explain.command_lines import command_lines
 from kubestow.redaction import printable_lines
 from kubestow.service.formats import DataFormat, TestFormat
 from kubestow.service.output import print_data, stdout
-from kubestow.simulator.placement_tests.against import CaseChange, StateComparison
+from kubestow.simulator.placement_tests.against import CaseChange, StateComparison, pair_text
 from kubestow.simulator.placement_tests.reports.github import github_text
 from kubestow.simulator.placement_tests.reports.junit import junit_text
 from kubestow.simulator.placement_tests.reports.markdown import markdown_text
@@ -117,13 +117,17 @@ def _print_change(case: CaseChange) -> None:
         table = Table("WORKLOAD", "PODS", "PLACED", "ELSEWHERE", "MESSAGE", right=("ELSEWHERE",))
         for each in case.owners:
             table.add(
-                each.owner, _pair(each.pods), _pair(each.placed), str(each.moved), each.message
+                each.owner,
+                pair_text(each.pods),
+                pair_text(each.placed),
+                str(each.moved),
+                each.message,
             )
         table.print(is_cut=True, indent="  ")
     if case.is_room_changed:
         table = Table("POOL", "NODES", "WITH PODS", "ROOM FOR 1 CPU, 1Gi")
         for pool in case.pools:
-            cells = _pair(pool.nodes), _pair(pool.used), _pair(pool.copies)
+            cells = pair_text(pool.nodes), pair_text(pool.used), pair_text(pool.copies)
             table.add(pool.pool or "all nodes", *cells)
         table.print(indent="  ")
     before, after = case.needed
@@ -134,11 +138,6 @@ def _print_change(case: CaseChange) -> None:
         if case.for_each[0]:
             _say(f"  before: {case.for_each[0]}")
         _say(f"  after:  {case.for_each[1]}")
-
-
-def _pair(numbers: tuple[int, int]) -> str:
-    before, after = numbers
-    return str(after) if before == after else f"{before} → {after}"
 
 
 def _say(text: str) -> None:

@@ -3,11 +3,9 @@
 import sys
 from collections.abc import Sequence
 
-from rich.markup import escape
-
 from kubestow.plural import counted
 from kubestow.service.formats import DataFormat, UpgradeFormat
-from kubestow.service.output import print_data, stdout
+from kubestow.service.output import print_data, say
 from kubestow.simulator.upgrade.markdown import change_name, markdown, summary
 from kubestow.simulator.upgrade.report import UpgradeCause, UpgradeFinding, UpgradeReport
 from kubestow.table import Table
@@ -26,11 +24,11 @@ def print_upgrade(report: UpgradeReport, output: UpgradeFormat) -> None:
 
 
 def _print_table(report: UpgradeReport) -> None:
-    _say(summary(report))
+    say(summary(report))
     if report.causes:
-        _say("\nDecisions:\n")
+        say("\nDecisions:\n")
         _cause_table(report.causes).print()
-        _say("")
+        say("")
         _example_table(report.causes).print()
         _print_reasons(report.causes)
     for title, findings in (
@@ -39,11 +37,11 @@ def _print_table(report: UpgradeReport) -> None:
         (f"Found in {counted(report.searched, 'file')}", report.files),
     ):
         if findings:
-            _say(f"\n{title}:\n")
+            say(f"\n{title}:\n")
             _finding_table(findings).print()
     if report.left_out:
-        _say(f"\nNot compared: {'; '.join(report.left_out)}")
-    _say("\nNot shown by objects:\n")
+        say(f"\nNot compared: {'; '.join(report.left_out)}")
+    say("\nNot shown by objects:\n")
     table = Table("CHANGE", "WHAT", "WHY NOT", texts=("WHAT", "WHY NOT"))
     for each in report.unseen:
         table.add(change_name(each.change), each.text, each.why)
@@ -74,9 +72,9 @@ def _example_table(causes: Sequence[UpgradeCause]) -> Table:
 def _print_reasons(causes: Sequence[UpgradeCause]) -> None:
     examples = [(cause, each) for cause in causes for each in cause.examples if each.why]
     if examples:
-        _say("")
+        say("")
     for cause, each in examples:
-        _say(f"{change_name(cause.change)} {each.pod}: {each.why}")
+        say(f"{change_name(cause.change)} {each.pod}: {each.why}")
 
 
 def _finding_table(findings: Sequence[UpgradeFinding]) -> Table:
@@ -85,7 +83,3 @@ def _finding_table(findings: Sequence[UpgradeFinding]) -> Table:
         change = "-" if each.change is None else change_name(each.change)
         table.add(each.effect, change, each.where, each.text)
     return table
-
-
-def _say(text: str) -> None:
-    stdout().print(escape(text))

@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubestow.markdown import plain, plain_html
-from kubestow.simulator.placement_tests.against import CaseChange, OwnerChange, StateComparison
+from kubestow.simulator.placement_tests.against import (
+    CaseChange,
+    OwnerChange,
+    StateComparison,
+    pair_text,
+)
 from kubestow.simulator.placement_tests.reports.words import problem_lines, short_text
 from kubestow.simulator.placement_tests.results import CaseResult, PlacementRun
 
@@ -86,7 +91,12 @@ def _owner_lines(case: CaseChange) -> Iterator[str]:
     yield "| workload | pods | placed | elsewhere | |"
     yield "|---|--:|--:|--:|---|"
     for each in case.owners:
-        cells = (_pair(each.pods), _pair(each.placed), str(each.moved), plain(_owner_text(each)))
+        cells = (
+            pair_text(each.pods),
+            pair_text(each.placed),
+            str(each.moved),
+            plain(_owner_text(each)),
+        )
         yield f"| {plain(each.owner)} | {' | '.join(cells)} |"
 
 
@@ -104,7 +114,7 @@ def _pool_lines(case: CaseChange) -> Iterator[str]:
     yield "| pool | nodes | with pods | room for pods of 1 cpu, 1Gi |"
     yield "|---|--:|--:|--:|"
     for pool in case.pools:
-        cells = (_pair(pool.nodes), _pair(pool.used), _pair(pool.copies))
+        cells = (pair_text(pool.nodes), pair_text(pool.used), pair_text(pool.copies))
         yield f"| {plain(pool.pool or 'all nodes')} | {' | '.join(cells)} |"
 
 
@@ -118,11 +128,6 @@ def _other_lines(case: CaseChange) -> Iterator[str]:
         yield ""
         before_text = f"Before: {plain(case.for_each[0])}. " if case.for_each[0] else ""
         yield f"{before_text}After: {plain(case.for_each[1])}."
-
-
-def _pair(numbers: tuple[int, int]) -> str:
-    before, after = numbers
-    return str(after) if before == after else f"{before} → {after}"
 
 
 # --- Length -------------------------------------------------------------------------------------
