@@ -2,9 +2,10 @@
 
 import pytest
 
+from kubestow.api.pod import key_of
 from kubestow.api.pod_info import PodInfo
 from kubestow.framework.events import NODE_ADD
-from kubestow.queue.queued_pod import QueuedPod, key_of
+from kubestow.queue.queued_pod import QueuedPod
 from kubestow.testing.builders import make_pod
 
 

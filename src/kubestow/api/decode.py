@@ -267,7 +267,7 @@ def _explain(cls: type[Object], document: object, message: str) -> str:
     """Turn msgspec's message about a document into one that names object, field and value."""
     parts = _MESSAGE.fullmatch(message)
     assert parts is not None, message
-    subject = f"cannot decode {_get(document, 'kind') or cls.__name__}{_name_in(document)}"
+    subject = f"cannot decode {entry_of(document, 'kind') or cls.__name__}{_name_in(document)}"
     if parts["path"] is None:
         return f"{subject} from {quoted(document)}: {plain(parts['what'])}"
     path, value = _locate(cls, document, message, parts["path"])
@@ -290,7 +290,7 @@ def _locate(cls: type[Object], document: object, message: str, path: str) -> tup
         elif index:
             step = int(index)
         steps.append(step)
-        value = _get(value, step)
+        value = entry_of(value, step)
     return _shown(steps), value
 
 
@@ -298,7 +298,7 @@ def _wrong_key(cls: type[Object], document: object, message: str, steps: list[st
     keys: list[str] = []
     value = document
     for step in steps:
-        value = _get(value, step)
+        value = entry_of(value, step)
     if is_map(value):
         keys = list(value)[:_KEYS_TRIED]
     for key in keys:
@@ -320,7 +320,7 @@ def _with_only(value: Any, steps: list[str | int], key: str) -> Any:
     return copy
 
 
-def _get(value: object, step: str | int) -> object:
+def entry_of(value: object, step: str | int) -> object:
     if isinstance(step, int):
         return value[step] if is_list(value) and step < len(value) else None
     return value.get(step) if is_map(value) else None
@@ -340,9 +340,9 @@ def _shown(steps: list[str | int]) -> str:
 
 def _name_in(document: object) -> str:
     """The name of the object, as far as the document has one."""
-    meta = _get(document, "metadata")
-    name = _get(meta, "name") or _get(meta, "generateName")
-    namespace = _get(meta, "namespace")
+    meta = entry_of(document, "metadata")
+    name = entry_of(meta, "name") or entry_of(meta, "generateName")
+    namespace = entry_of(meta, "namespace")
     if not name:
         return ""
     return f' "{namespace}/{name}"' if namespace else f' "{name}"'

@@ -399,6 +399,15 @@ def resource_claim_names(pod: Pod) -> dict[str, str]:
     return {**made, **names}
 
 
+def key_of(pod: Pod) -> str:
+    """Namespace and name as one text; the same as `PodInfo.key`.
+
+    Spec 02 §2.2 has another spelling for parked pods (`name_namespace`). Both are unique, since
+    neither `/` nor `_` can be part of a name.
+    """
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"
+
+
 def assign(pod: Pod, node_name: str) -> Pod:
     """A copy of the pod that is placed on that node."""
     return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node_name))

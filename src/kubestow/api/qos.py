@@ -8,6 +8,7 @@ from typing import Final
 from kubestow.api.meta import ResourceList
 from kubestow.api.pod import Pod
 from kubestow.api.quantity import ZERO
+from kubestow.api.requests import add_requests
 from kubestow.api.resources import CPU, MEMORY
 
 BEST_EFFORT: Final = "BestEffort"
@@ -32,9 +33,9 @@ def _class_of_containers(pod: Pod) -> str:
     limits: ResourceList = {}
     has_limits = True
     for container in (*pod.spec.containers, *pod.spec.init_containers):
-        _add(requests, _counted(container.resources.requests))
+        add_requests(requests, _counted(container.resources.requests))
         container_limits = _counted(container.resources.limits)
-        _add(limits, container_limits)
+        add_requests(limits, container_limits)
         has_limits = has_limits and len(container_limits) == 2
     return _classify(requests, limits, has_limits=has_limits)
 
@@ -50,8 +51,3 @@ def _counted(resource_list: ResourceList | None) -> ResourceList:
     """Only cpu and memory count, and only above zero."""
     found = resource_list or {}
     return {name: found[name] for name in (CPU, MEMORY) if found.get(name, ZERO) > ZERO}
-
-
-def _add(total: ResourceList, resource_list: ResourceList) -> None:
-    for name, quantity in resource_list.items():
-        total[name] = total.get(name, ZERO) + quantity

@@ -50,6 +50,19 @@ def value_at(document: JsonObject, *path: str) -> Any:  # any JSON value
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
+def condition_of(document: JsonObject, type: str) -> JsonObject:
+    """The condition of a type in the status; empty if there is none."""
+    for condition in objects_in(value_at(document, "status", "conditions")):
+        if condition.get("type") == type:
+            return condition
+    return {}
+
+
+def namespace_of(document: JsonObject) -> str:
+    """The namespace of an object that has one; "default" where it is left out."""
+    return value_at(document, "metadata", "namespace") or "default"
+
+
 def replaced_at(document: JsonObject, path: Path, value: object) -> JsonObject:
     """The document with another value at the path; missing steps become objects."""
     step, rest = path[0], path[1:]

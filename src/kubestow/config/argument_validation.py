@@ -10,8 +10,8 @@ from kubestow.api.gang_dialects import DIALECTS
 from kubestow.api.labels import SelectorError, qualified_name_errors
 from kubestow.api.node_selector import PreferredTerms, compile_node_selector
 from kubestow.api.pod import TopologySpreadConstraint
-from kubestow.config.arguments import has_binding_timeout, has_filter_timeout
-from kubestow.config.feature_gates import FeatureGates
+from kubestow.config.arguments import has_filter_timeout
+from kubestow.config.feature_gates import FeatureGates, has_binding_conditions
 from kubestow.config.field_errors import (
     child,
     duplicate,
@@ -241,7 +241,7 @@ def _dynamic_resources(args: DynamicResourcesArgs, path: str, gates: FeatureGate
             errors.append(invalid(at, timeout, "must be zero or positive"))
     if args.binding_timeout:
         at, timeout = child(path, "bindingTimeout"), Duration.parse(args.binding_timeout)
-        if not has_binding_timeout(gates):
+        if not has_binding_conditions(gates):
             needed = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus"
             errors.append(forbidden(at, f"{needed} feature gate is disabled"))
         elif timeout < _BINDING_TIMEOUT_MIN:

@@ -13,7 +13,7 @@ import msgspec
 
 from kubestow.api.decode import is_map, quoted
 from kubestow.config.documents import without_keys
-from kubestow.config.feature_gates import FeatureGates
+from kubestow.config.feature_gates import FeatureGates, has_binding_conditions
 from kubestow.config.kinds import API_VERSION, GROUP, check_registered
 from kubestow.config.plugin_args import (
     ARGS_TYPES,
@@ -117,19 +117,13 @@ def _without_gated(args: PluginArgs, given: Any, gates: FeatureGates) -> PluginA
         return args
     if "filterTimeout" not in given and not has_filter_timeout(gates):
         args = msgspec.structs.replace(args, filter_timeout="")
-    if "bindingTimeout" not in given and not has_binding_timeout(gates):
+    if "bindingTimeout" not in given and not has_binding_conditions(gates):
         args = msgspec.structs.replace(args, binding_timeout="")
     return args
 
 
 def has_filter_timeout(gates: FeatureGates) -> bool:
     return gates.enabled("DRASchedulerFilterTimeout")
-
-
-def has_binding_timeout(gates: FeatureGates) -> bool:
-    return gates.enabled("DRADeviceBindingConditions") and (
-        gates.enabled("DRAResourceClaimDeviceStatus")
-    )
 
 
 def _weighted(resources: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:

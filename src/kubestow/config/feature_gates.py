@@ -141,3 +141,10 @@ def _check(name: str, value: bool, edition: Edition) -> None:
 
 
 DEFAULT_GATES: Final = FeatureGates()
+
+
+def has_binding_conditions(gates: FeatureGates) -> bool:
+    """Binding conditions need the gate of the device statuses that they are reported in."""
+    return gates.enabled("DRADeviceBindingConditions") and gates.enabled(
+        "DRAResourceClaimDeviceStatus"
+    )

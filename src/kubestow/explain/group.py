@@ -16,7 +16,8 @@ from kubestow.engine.groups.submit import sent_back
 from kubestow.errors import PluginError
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Explanation, GroupExplanation, GroupMember, Outcome
-from kubestow.explain.waiting import gate_of
+from kubestow.explain.together import in_queue_order
+from kubestow.explain.waiting import may_try
 from kubestow.framework.profile import Profile
 from kubestow.framework.status import Code, Status
 from kubestow.queue import QueuedPod
@@ -53,7 +54,7 @@ def explain_group(
     groups = cluster.scheduler.cache.groups
     assert groups is not None
     members = groups.members(key)
-    tried = _in_order(pod, [each for each in members.unscheduled_pods() if _may_try(cluster, each)])
+    tried = _in_order(pod, [each for each in members.unscheduled_pods() if may_try(cluster, each)])
     # By identity: where several placements are tried, only one of the pod's decisions counts.
     explained: dict[int, Explanation] = {}
 
@@ -93,14 +94,9 @@ def _nominated(outcome: GroupOutcome, own: MemberOutcome | None) -> str:
     return back.nomination.node_name
 
 
-def _may_try(cluster: StillCluster, pod: Pod) -> bool:
-    profile = cluster.profile_of(pod)
-    return profile is not None and gate_of(profile, pod) is None
-
-
 def _in_order(pod: Pod, pods: list[Pod]) -> list[Pod]:
     first = [pod, *(each for each in pods if each.metadata.uid != pod.metadata.uid)]
-    return sorted(first, key=lambda each: -(each.spec.priority or 0))
+    return in_queue_order(first)
 
 
 def _outcome(scheduler: GroupEngine, collected: CollectedGroup) -> GroupOutcome:

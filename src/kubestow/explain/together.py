@@ -8,10 +8,10 @@ from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final, NamedTuple
 
-from kubestow.api.pod import Pod, assign
+from kubestow.api.pod import Pod, assign, priority_of
 from kubestow.api.pod_info import PodInfo
 from kubestow.explain.cluster import StillCluster
-from kubestow.explain.waiting import gate_of
+from kubestow.explain.waiting import may_try
 from kubestow.framework.runner import run_reserve, run_unreserve
 
 # How often pods that did not fit are tried again because others were placed.
@@ -35,7 +35,7 @@ def class_of(pod: Pod) -> Hashable:
 
 def in_queue_order(pods: Iterable[Pod]) -> list[Pod]:
     """The most important first; equal ones in the order given."""
-    return sorted(pods, key=lambda pod: -(pod.spec.priority or 0))
+    return sorted(pods, key=lambda pod: -priority_of(pod))
 
 
 @contextmanager
@@ -61,17 +61,12 @@ def _one_pass(
     left: list[Pod] = []
     for pod in pods:
         kind = class_of(pod)
-        if kind in hopeless or not _may_try(cluster, pod):
+        if kind in hopeless or not may_try(cluster, pod):
             left.append(pod)
         elif not _place(cluster, pod, nodes, stack):
             hopeless.add(kind)
             left.append(pod)
     return left
-
-
-def _may_try(cluster: StillCluster, pod: Pod) -> bool:
-    profile = cluster.profile_of(pod)
-    return profile is not None and gate_of(profile, pod) is None
 
 
 def _place(cluster: StillCluster, pod: Pod, nodes: dict[str, str], stack: ExitStack) -> bool:

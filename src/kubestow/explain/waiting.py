@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from kubestow.api.pod import Pod
+from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import AwaitedEvent
 from kubestow.framework.events import Action, ClusterEvent
 from kubestow.framework.hints import HintMap
@@ -51,3 +52,9 @@ def gate_of(profile: Profile, pod: Pod) -> Status | None:
         if status is not None and not status.is_success:
             return status.with_plugin(plugin_name(plugin))
     return None
+
+
+def may_try(cluster: StillCluster, pod: Pod) -> bool:
+    """Whether a profile places the pod, and no plugin of it holds the pod back."""
+    profile = cluster.profile_of(pod)
+    return profile is not None and gate_of(profile, pod) is None

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from kubestow.api.meta import JsonObject
-from kubestow.api.pod import DEFAULT_SCHEDULER_NAME, Pod, assign, is_assigned
+from kubestow.api.pod import DEFAULT_SCHEDULER_NAME, Pod, assign, is_assigned, key_of
 from kubestow.apiserver.writes.admission import validated
 from kubestow.apiserver.writes.defaults import apply_defaults
 from kubestow.clock import SystemClock
@@ -55,18 +55,12 @@ class LoadedCluster:
     @property
     def pods(self) -> list[str]:
         """All pods as NAMESPACE/NAME."""
-        return [
-            f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in self._cluster.objects.pods
-        ]
+        return [key_of(pod) for pod in self._cluster.objects.pods]
 
     @property
     def waiting_pods(self) -> list[str]:
         """The pods without a node, as NAMESPACE/NAME."""
-        return [
-            f"{pod.metadata.namespace}/{pod.metadata.name}"
-            for pod in self._cluster.objects.pods
-            if not is_assigned(pod)
-        ]
+        return [key_of(pod) for pod in self._cluster.objects.pods if not is_assigned(pod)]
 
     @property
     def columns(self) -> Nodes:

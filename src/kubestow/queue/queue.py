@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from kubestow.api.meta import object_ref
-from kubestow.api.pod import Pod
+from kubestow.api.pod import Pod, key_of
 from kubestow.api.pod_info import PodInfo
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.errors import QueueError
@@ -57,7 +57,7 @@ from kubestow.queue.moves import Judge, Place, Verdict, judge, judge_missed, pla
 from kubestow.queue.nominator import Nominator, PodLister
 from kubestow.queue.parked import ParkedPod, ParkedPods
 from kubestow.queue.protocol import PreCheck, QueueStatistics
-from kubestow.queue.queued_pod import QueuedPod, key_of
+from kubestow.queue.queued_pod import QueuedPod
 from kubestow.queue.timers import Occupancy, flush_after_each_pause, flush_each_second
 
 _LOG: Final = logging.getLogger(__name__)

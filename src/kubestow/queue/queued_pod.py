@@ -127,12 +127,3 @@ class QueuedPod:
 
     def __repr__(self) -> str:
         return f"QueuedPod({self.key!r}, uid={self.uid!r}, attempts={self.attempts})"
-
-
-def key_of(pod: Pod) -> str:
-    """The key of a pod in all containers; the same as `PodInfo.key`.
-
-    Spec 02 §2.2 has another spelling for parked pods (`name_namespace`). Both are unique, since
-    neither `/` nor `_` can be part of a name.
-    """
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"

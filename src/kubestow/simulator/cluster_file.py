@@ -25,7 +25,7 @@ from kubestow.api.deep_json import readable_json
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.memory import MemoryCluster
-from kubestow.cluster.documents import objects_in, removed_at, replaced_at, value_at
+from kubestow.cluster.documents import namespace_of, objects_in, removed_at, replaced_at, value_at
 from kubestow.errors import ApiError, InputError, NotFoundError
 from kubestow.files import keeping
 from kubestow.simulator.kept_documents import without_copied_parts
@@ -107,7 +107,7 @@ def namespace_in(store: MemoryCluster, document: JsonObject) -> str:
         return ""
     if not served.stored.namespaced:
         return ""
-    return value_at(document, "metadata", "namespace") or "default"
+    return namespace_of(document)
 
 
 def _is_namespace(document: JsonObject) -> bool:

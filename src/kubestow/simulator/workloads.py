@@ -21,7 +21,14 @@ from kubestow.api.files import Document
 from kubestow.api.meta import ApiObject, JsonObject, LabelSelector, Object, ObjectMeta
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod, PodSpec
-from kubestow.cluster.documents import as_list, as_object, objects_in, replaced_at, value_at
+from kubestow.cluster.documents import (
+    as_list,
+    as_object,
+    namespace_of,
+    objects_in,
+    replaced_at,
+    value_at,
+)
 from kubestow.errors import DecodeError, InputError
 from kubestow.simulator.controllers.daemon_set import (
     daemon_template,
@@ -122,7 +129,7 @@ def controller_of(pod: JsonObject) -> OwnerKey | None:
     owner = controller_reference(pod)
     if owner is None:
         return None
-    return OwnerKey(owner.get("kind") or "", _namespace(pod), owner.get("name") or "")
+    return OwnerKey(owner.get("kind") or "", namespace_of(pod), owner.get("name") or "")
 
 
 def scaled_down(documents: Sequence[Document], removed_from: Set[OwnerKey]) -> list[Document]:
@@ -255,7 +262,7 @@ def _replica_set(deployment: JsonObject) -> JsonObject:
         "kind": "ReplicaSet",
         "metadata": {
             "name": f"{_name(deployment)}-{template_hash}",
-            "namespace": _namespace(deployment),
+            "namespace": namespace_of(deployment),
         },
         "spec": {
             "replicas": value_at(deployment, "spec", "replicas"),
@@ -277,7 +284,7 @@ def _pod(owner: JsonObject, name: str, template: JsonObject) -> JsonObject:
     metadata = {
         **as_object(template.get("metadata")),
         "name": name,
-        "namespace": _namespace(owner),
+        "namespace": namespace_of(owner),
         "ownerReferences": [
             {
                 "apiVersion": owner.get("apiVersion", "v1"),
@@ -300,7 +307,7 @@ def _labelled(template: JsonObject, labels: JsonObject) -> JsonObject:
 def _owners(documents: Iterable[Document]) -> set[OwnerKey]:
     """Everything that owns a pod in the input, or a ReplicaSet."""
     owners = {
-        OwnerKey(owner.get("kind", ""), _namespace(document.raw), owner.get("name", ""))
+        OwnerKey(owner.get("kind", ""), namespace_of(document.raw), owner.get("name", ""))
         for document in documents
         if document.raw.get("kind") in ("Pod", "ReplicaSet")
         for owner in map(as_object, as_list(value_at(document.raw, "metadata", "ownerReferences")))
@@ -319,11 +326,11 @@ def _with_deployments(owners: Set[OwnerKey]) -> set[OwnerKey]:
 
 
 def _key(document: JsonObject) -> OwnerKey:
-    return OwnerKey(document.get("kind") or "", _namespace(document), _name(document))
+    return OwnerKey(document.get("kind") or "", namespace_of(document), _name(document))
 
 
 def _label(document: JsonObject) -> str:
-    return f'{document["kind"]} "{_namespace(document)}/{_name(document)}"'
+    return f'{document["kind"]} "{namespace_of(document)}/{_name(document)}"'
 
 
 def _template(workload: JsonObject) -> JsonObject:
@@ -332,7 +339,3 @@ def _template(workload: JsonObject) -> JsonObject:
 
 def _name(document: JsonObject) -> str:
     return value_at(document, "metadata", "name") or ""
-
-
-def _namespace(document: JsonObject) -> str:
-    return value_at(document, "metadata", "namespace") or "default"

@@ -11,7 +11,7 @@ import msgspec
 
 from kubestow.api.meta import object_ref
 from kubestow.api.owners import controller_of
-from kubestow.api.pod import Pod, first_condition, is_terminating
+from kubestow.api.pod import Pod, first_condition, is_terminating, priority_of
 
 EVICTIONS_MAX: Final = 500
 _CONDITION: Final = "DisruptionTarget"
@@ -69,7 +69,7 @@ class EvictionLog:
             time=time_ms,
             pod=object_ref(pod.metadata),
             node=pod.spec.node_name,
-            priority=pod.spec.priority or 0,
+            priority=priority_of(pod),
             reason=condition.reason,
             message=condition.message[:MESSAGE_LENGTH_MAX],
         )

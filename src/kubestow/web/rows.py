@@ -10,7 +10,7 @@ from typing import Final
 
 from kubestow.api.meta import ApiObject
 from kubestow.api.node import Node
-from kubestow.api.pod import Pod, first_condition, is_terminating
+from kubestow.api.pod import Pod, first_condition, is_terminating, priority_of
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.taints import taint_text
 from kubestow.api.topology import HOSTNAME_LABEL
@@ -91,7 +91,7 @@ class RowMaker:
             key=info.key,
             node=self.node_id(node_name) if node_name else NO_NODE,
             place=NO_PLACE if place is None else _PLACE_INDEX[place],
-            priority=pod.spec.priority or 0,
+            priority=priority_of(pod),
             owner=self.owner(pod),
             requests=words.requests.index(words.amounts(request, pods=1)),
             reason=reason,

@@ -6,7 +6,7 @@ container that is not done, then a container's reason to wait, then the pod's ph
 
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.http.ages import age
-from kubestow.cluster.documents import as_object, objects_in, value_at
+from kubestow.cluster.documents import as_object, condition_of, objects_in, value_at
 
 NONE = "<none>"
 
@@ -29,7 +29,7 @@ def ready(pod: JsonObject, _now_ns: int) -> str:
 def status(pod: JsonObject, _now_ns: int) -> str:
     """The STATUS column."""
     reason: str = value_at(pod, "status", "reason") or value_at(pod, "status", "phase") or "Unknown"
-    if _condition(pod, "PodScheduled").get("reason") == "SchedulingGated":
+    if condition_of(pod, "PodScheduled").get("reason") == "SchedulingGated":
         reason = "SchedulingGated"
     reason = _init_status(pod) or _container_status(pod, reason)
     if "deletionTimestamp" in as_object(pod.get("metadata")):
@@ -54,15 +54,8 @@ def readiness_gates(pod: JsonObject, _now_ns: int) -> str:
     if not gates:
         return NONE
     types = [gate.get("conditionType", "") for gate in gates]
-    passed = sum(_condition(pod, type).get("status") == "True" for type in types)
+    passed = sum(condition_of(pod, type).get("status") == "True" for type in types)
     return f"{passed}/{len(gates)}"
-
-
-def _condition(pod: JsonObject, type: str) -> JsonObject:
-    for condition in objects_in(value_at(pod, "status", "conditions")):
-        if condition.get("type") == type:
-            return condition
-    return {}
 
 
 def _sidecar_names(pod: JsonObject) -> set[str]:
@@ -108,7 +101,7 @@ def _container_status(pod: JsonObject, reason: str) -> str:
         elif status.get("ready") and state.get("running") is not None:
             has_running = True
     if reason == "Completed" and has_running:
-        return "Running" if _condition(pod, "Ready").get("status") == "True" else "NotReady"
+        return "Running" if condition_of(pod, "Ready").get("status") == "True" else "NotReady"
     return reason
 
 

@@ -15,6 +15,7 @@ from kubestow.api.device import EXACT_COUNT
 from kubestow.api.meta import JsonObject, ResourceList
 from kubestow.api.pod import DEFAULT_SCHEDULER_NAME
 from kubestow.api.quantity import ZERO, parse_quantity
+from kubestow.api.requests import is_pod_level_name
 from kubestow.api.resources import CPU, MEMORY, is_hugepage
 from kubestow.apiserver.custom.rules import default_definition
 from kubestow.apiserver.writes.object_defaults import OBJECT_DEFAULTS
@@ -180,17 +181,13 @@ def complete_pod_level_resources(document: JsonObject) -> JsonObject:
         is_limited = all(
             name in as_object(value_at(one, "resources", "limits")) for one in containers
         )
-        if name in limits or not is_limited or name not in totals or not _is_pod_level(name):
+        if name in limits or not is_limited or name not in totals or not is_pod_level_name(name):
             continue
         new_limits[name] = str(max(totals[name], parse_quantity(text)))
     document = replaced_at(document, ("spec", "resources", "requests"), requests)
     if new_limits != limits:
         document = replaced_at(document, ("spec", "resources", "limits"), new_limits)
     return document
-
-
-def _is_pod_level(name: str) -> bool:
-    return name in (CPU, MEMORY) or is_hugepage(name)
 
 
 def _pod_level_requests(spec: JsonObject, requests: JsonObject, limits: JsonObject) -> JsonObject:

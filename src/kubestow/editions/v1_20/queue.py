@@ -23,7 +23,7 @@ import msgspec
 
 from kubestow.api.meta import object_ref
 from kubestow.api.node import Node
-from kubestow.api.pod import Pod, PodStatus
+from kubestow.api.pod import Pod, PodStatus, key_of
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.storage import StorageClass
 from kubestow.clock import NANOSECONDS, Clock
@@ -44,7 +44,7 @@ from kubestow.queue.metrics import (
 from kubestow.queue.moves import Place
 from kubestow.queue.nominator import Nominator, PodLister
 from kubestow.queue.protocol import PreCheck, QueueStatistics
-from kubestow.queue.queued_pod import QueuedPod, key_of
+from kubestow.queue.queued_pod import QueuedPod
 
 _LOG: Final = logging.getLogger(__name__)
 

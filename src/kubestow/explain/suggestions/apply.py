@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.writes.json_patch import json_patch
-from kubestow.cluster.documents import value_at
+from kubestow.cluster.documents import namespace_of, value_at
 from kubestow.errors import ApiError, InputError
 from kubestow.explain.explanation import ObjectPatch, Suggestion
 
@@ -50,9 +50,7 @@ def _patched(document: Document, operations: list[JsonObject]) -> Document:
 def _is_named(raw: JsonObject, patch: ObjectPatch) -> bool:
     if raw.get("kind") != patch.kind or value_at(raw, "metadata", "name") != patch.name:
         return False
-    return not patch.namespace or patch.namespace == (
-        value_at(raw, "metadata", "namespace") or "default"
-    )
+    return not patch.namespace or patch.namespace == namespace_of(raw)
 
 
 def _not_found(patch: ObjectPatch) -> InputError:

@@ -15,6 +15,7 @@ import msgspec
 
 from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod
+from kubestow.explain.cluster import key_of
 
 ADD_LABEL: Final = "AddLabel"
 ADD_NODE: Final = "AddNode"
@@ -146,12 +147,12 @@ def make_remedy(
 
 def joined(first: Remedy, second: Remedy) -> Remedy:
     """Both changes; the second was found with the first one made."""
-    later = {_key(each) for each in second.objects}
+    later = {key_of(each) for each in second.objects}
     return Remedy(
         kind=f"{first.kind}+{second.kind}",
         text=f"{first.text}, and {second.text}",
         pod=second.pod,
-        objects=(*(each for each in first.objects if _key(each) not in later), *second.objects),
+        objects=(*(each for each in first.objects if key_of(each) not in later), *second.objects),
         removed=(*first.removed, *second.removed),
         size=first.size + second.size,
         others=0,
@@ -161,7 +162,3 @@ def joined(first: Remedy, second: Remedy) -> Remedy:
 def rank(change: Remedy) -> tuple[int, str, str]:
     """What suggestions are sorted by."""
     return change.size, change.kind, change.text
-
-
-def _key(api_object: ApiObject) -> tuple[type[ApiObject], str, str]:
-    return type(api_object), api_object.metadata.namespace, api_object.metadata.name

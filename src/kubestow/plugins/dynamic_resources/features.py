@@ -2,7 +2,7 @@
 
 import msgspec
 
-from kubestow.config.feature_gates import FeatureGates
+from kubestow.config.feature_gates import FeatureGates, has_binding_conditions
 
 
 class Features(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,11 +32,4 @@ def features_of(gates: FeatureGates) -> Features:
         partitionable=gates.enabled("DRAPartitionableDevices"),
         taints=gates.enabled("DRADeviceTaints"),
         binding_conditions=has_binding_conditions(gates),
-    )
-
-
-def has_binding_conditions(gates: FeatureGates) -> bool:
-    """Binding conditions need the gate of the device statuses that they are reported in."""
-    return gates.enabled("DRADeviceBindingConditions") and gates.enabled(
-        "DRAResourceClaimDeviceStatus"
     )

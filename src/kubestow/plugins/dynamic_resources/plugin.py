@@ -9,7 +9,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
 from kubestow.clock import NANOSECONDS, SystemClock
-from kubestow.config.feature_gates import FeatureGates
+from kubestow.config.feature_gates import FeatureGates, has_binding_conditions
 from kubestow.config.plugin_args import DynamicResourcesArgs
 from kubestow.errors import ConfigError
 from kubestow.framework.cycle_state import CycleState
@@ -29,7 +29,6 @@ from kubestow.plugins.dynamic_resources.allocator import (
 from kubestow.plugins.dynamic_resources.attempt import DeviceAttempt
 from kubestow.plugins.dynamic_resources.binding import ClaimBinder
 from kubestow.plugins.dynamic_resources.extended_resources import is_in_memory
-from kubestow.plugins.dynamic_resources.features import has_binding_conditions
 from kubestow.plugins.dynamic_resources.filtering import DeviceFilter, rejection
 from kubestow.plugins.dynamic_resources.group_claims import GroupClaims
 from kubestow.plugins.dynamic_resources.hints import ClaimHints

@@ -16,7 +16,7 @@ import msgspec
 from kubestow.api.files import load_documents
 from kubestow.api.meta import JsonObject
 from kubestow.clock import SystemClock
-from kubestow.cluster.documents import value_at
+from kubestow.cluster.documents import namespace_of, value_at
 from kubestow.cluster.http.session import ApiSession
 from kubestow.cluster.http.users_kubeconfig import Kubeconfig
 from kubestow.errors import KubestowError
@@ -90,5 +90,5 @@ def _in_cluster(kind: str, line: TypedLine, incomplete: str) -> Iterable[tuple[s
 
 
 def _name_of(raw: JsonObject) -> tuple[str, str]:
-    namespace: str = value_at(raw, "metadata", "namespace") or "default"
+    namespace = namespace_of(raw)
     return namespace, value_at(raw, "metadata", "name") or ""

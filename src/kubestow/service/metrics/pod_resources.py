@@ -11,7 +11,13 @@ from typing import Final
 from kubestow.api.meta import ResourceList
 from kubestow.api.pod import Pod, is_terminal
 from kubestow.api.quantity import ZERO
-from kubestow.api.requests import is_sidecar, pod_requests
+from kubestow.api.requests import (
+    add_requests,
+    is_pod_level_name,
+    is_sidecar,
+    pod_requests,
+    raise_to,
+)
 from kubestow.api.resources import CPU, MEMORY, is_attachable_volume, is_hugepage
 from kubestow.service.metrics.instruments import escaped, go_float
 
@@ -50,23 +56,23 @@ def pod_limits(pod: Pod) -> ResourceList:
     """The pod's effective limits: combined as requests are; overhead is added where limited."""
     total: ResourceList = {}
     for container in pod.spec.containers:
-        _add(total, container.resources.limits or {})
+        add_requests(total, container.resources.limits or {})
     sidecars: ResourceList = {}
     peak: ResourceList = {}
     for container in pod.spec.init_containers:
         limits = container.resources.limits or {}
         if is_sidecar(container):
-            _add(total, limits)
-            _add(sidecars, limits)
+            add_requests(total, limits)
+            add_requests(sidecars, limits)
             during = {name: sidecars[name] for name in limits}
         else:
             during = dict(limits)
-            _add(during, {name: sidecars[name] for name in limits if name in sidecars})
+            add_requests(during, {name: sidecars[name] for name in limits if name in sidecars})
         # Only names of this container: for all others the peak has the sidecars' limit.
-        _raise_to(peak, during)
-    _raise_to(total, peak)
+        raise_to(peak, during)
+    raise_to(total, peak)
     of_pod = (pod.spec.resources and pod.spec.resources.limits) or {}
-    total |= {name: of_pod[name] for name in of_pod if name in (CPU, MEMORY) or is_hugepage(name)}
+    total |= {name: of_pod[name] for name in of_pod if is_pod_level_name(name)}
     for name, quantity in (pod.spec.overhead or {}).items():
         limit = total.get(name, ZERO)
         if limit.nano:
@@ -98,13 +104,3 @@ def _lines(name: str, pod: Pod, amounts: ResourceList) -> str:
         for resource, quantity in amounts.items()
         if quantity.nano
     )
-
-
-def _add(total: ResourceList, amounts: ResourceList) -> None:
-    for name, quantity in amounts.items():
-        total[name] = total.get(name, ZERO) + quantity
-
-
-def _raise_to(total: ResourceList, amounts: ResourceList) -> None:
-    for name, quantity in amounts.items():
-        total[name] = max(total.get(name, quantity), quantity)

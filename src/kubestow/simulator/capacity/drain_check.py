@@ -21,6 +21,7 @@ from kubestow.api.pod import Pod, made_again
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cluster.documents import replaced_at
+from kubestow.explain.together import in_queue_order
 from kubestow.simulator.capacity.amounts import Room, allocatable, requested, total
 from kubestow.simulator.capacity.placing import PlacingCluster, PlacingSetup
 from kubestow.simulator.input.pods import MIRROR, PodKey, evicted, key_of, without_pods
@@ -179,7 +180,7 @@ def place_all(placing: PlacingCluster, pods: Iterable[Pod]) -> tuple[list[Pod], 
     A pod that does not fit is tried again after others were placed: it may need one of them.
     """
     placed: list[Pod] = []
-    left = sorted(pods, key=lambda pod: -(pod.spec.priority or 0))
+    left = in_queue_order(pods)
     while left:
         remaining: list[Pod] = []
         for pod in left:

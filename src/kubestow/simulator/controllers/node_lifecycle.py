@@ -30,13 +30,19 @@ from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
 from kubestow.apiserver.watch import WatchEvent
 from kubestow.clock import Clock
-from kubestow.cluster.documents import as_object, objects_in, replaced_at, value_at, whole_seconds
+from kubestow.cluster.documents import (
+    as_object,
+    condition_of,
+    objects_in,
+    replaced_at,
+    value_at,
+    whole_seconds,
+)
 from kubestow.cluster.resources import LEASES, NODES, PODS
 from kubestow.errors import NotFoundError
 from kubestow.simulator.controllers.node_taints import (
     NOT_READY,
     UNREACHABLE,
-    condition_of,
     eviction_key,
     has_eviction_taint,
     ready_status,

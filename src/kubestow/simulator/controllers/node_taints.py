@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kubestow.api.meta import JsonObject
-from kubestow.cluster.documents import objects_in, replaced_at, value_at
+from kubestow.cluster.documents import condition_of, objects_in, replaced_at, value_at
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
@@ -24,14 +24,6 @@ _OWN_KEYS: Final = frozenset((*_KEYS.values(), _UNSCHEDULABLE))
 def ready_status(node: JsonObject) -> str:
     """The status of the condition Ready; empty if there is none."""
     return condition_of(node, "Ready").get("status") or ""
-
-
-def condition_of(node: JsonObject, type: str) -> JsonObject:
-    """The condition of a type; empty if there is none."""
-    for condition in objects_in(value_at(node, "status", "conditions")):
-        if condition.get("type") == type:
-            return condition
-    return {}
 
 
 def eviction_key(node: JsonObject) -> str:

@@ -17,6 +17,7 @@ from kubestow.api.pod import Pod
 from kubestow.cluster.documents import (
     as_list,
     as_object,
+    namespace_of,
     objects_in,
     removed_at,
     replaced_at,
@@ -45,7 +46,7 @@ class _Attachment(NamedTuple):
 
 
 def key_of(pod: JsonObject) -> PodKey:
-    return PodKey(_namespace(pod), value_at(pod, "metadata", "name") or "")
+    return PodKey(namespace_of(pod), value_at(pod, "metadata", "name") or "")
 
 
 def is_placed_by_scheduler(document: JsonObject) -> bool:
@@ -147,7 +148,7 @@ def _belongs(raw: JsonObject, pods: set[PodKey], lost_volumes: set[str]) -> bool
 def _is_owned(raw: JsonObject, pods: set[PodKey]) -> bool:
     owners = objects_in(value_at(raw, "metadata", "ownerReferences"))
     return any(
-        owner.get("kind") == "Pod" and PodKey(_namespace(raw), owner.get("name") or "") in pods
+        owner.get("kind") == "Pod" and PodKey(namespace_of(raw), owner.get("name") or "") in pods
         for owner in owners
     )
 
@@ -155,7 +156,7 @@ def _is_owned(raw: JsonObject, pods: set[PodKey]) -> bool:
 def _released(claim: JsonObject, pods: set[PodKey]) -> JsonObject:
     """The claim without reservations for these pods; without any other it is deallocated."""
     consumers = objects_in(as_list(value_at(claim, "status", "reservedFor")))
-    namespace = _namespace(claim)
+    namespace = namespace_of(claim)
     kept = [
         consumer
         for consumer in consumers
@@ -176,7 +177,7 @@ def _without_attachments(documents: Sequence[Document], pods: set[PodKey]) -> li
     if not any(one.raw.get("kind") == "VolumeAttachment" for one in documents):
         return list(documents)
     volumes = {
-        (_namespace(one.raw), value_at(one.raw, "metadata", "name")): value_at(
+        (namespace_of(one.raw), value_at(one.raw, "metadata", "name")): value_at(
             one.raw, "spec", "volumeName"
         )
         for one in documents
@@ -203,14 +204,10 @@ def _attachments(
         claim = value_at(volume, "persistentVolumeClaim", "claimName")
         if "ephemeral" in volume:
             claim = f"{key_of(pod).name}-{volume.get('name')}"
-        if claim and (name := volumes.get((_namespace(pod), claim))):
+        if claim and (name := volumes.get((namespace_of(pod), claim))):
             yield _Attachment(node, name)
 
 
 def _attachment(raw: JsonObject) -> _Attachment:
     volume = value_at(raw, "spec", "source", "persistentVolumeName")
     return _Attachment(value_at(raw, "spec", "nodeName") or "", volume or "")
-
-
-def _namespace(document: JsonObject) -> str:
-    return value_at(document, "metadata", "namespace") or "default"

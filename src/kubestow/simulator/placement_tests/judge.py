@@ -12,14 +12,13 @@ from typing import Final
 from kubestow.api.files import Document
 from kubestow.api.group import GroupKey
 from kubestow.api.node import Node
-from kubestow.api.pod import Pod, first_condition
+from kubestow.api.pod import Pod, first_condition, key_of
 from kubestow.plural import counted, some_of
 from kubestow.simulator.placement_tests.cases import Unmet
 from kubestow.simulator.placement_tests.history import LostPod
 from kubestow.simulator.placement_tests.judged import (
     JudgedCluster,
     is_node_of,
-    key_text,
     message_of,
 )
 from kubestow.simulator.results import EVICTED, PREEMPTED
@@ -91,7 +90,7 @@ def _late(cluster: JudgedCluster, target: PodTarget, within_s: float) -> Unmet |
         uid = pod.metadata.uid
         took_s = history.placed_s[uid] - history.created_s[uid]
         if took_s > within_s:
-            late.append((took_s, key_text(pod)))
+            late.append((took_s, key_of(pod)))
     if not late:
         return None if _has_any(cluster, target) else _no_pods(cluster, target)
     took_s, pod = max(late)
@@ -112,7 +111,7 @@ def judge_pending(
         return _no_pods(cluster, target)
     placed = [pod for pod in pods if pod.spec.node_name]
     if count is None and placed:
-        places = _some(f"{key_text(pod)} on {pod.spec.node_name}" for pod in placed)
+        places = _some(f"{key_of(pod)} on {pod.spec.node_name}" for pod in placed)
         have = "has" if len(placed) == 1 else "have"
         return Unmet(f"{counted(len(placed), 'pod')} {have} a node: {places}", _keys(placed))
     if reason is None:
@@ -132,7 +131,7 @@ def _without_text(waiting: Sequence[Pod], text: str) -> Unmet | None:
     others = [pod for pod in waiting if text not in message_of(pod)]
     if not others:
         return None
-    return Unmet(f"{key_text(others[0])} waits: {_message(others[0])}", _keys(others))
+    return Unmet(f"{key_of(others[0])} waits: {_message(others[0])}", _keys(others))
 
 
 # --- Where --------------------------------------------------------------------------------------
@@ -168,7 +167,7 @@ def _found_on(pods: Iterable[Pod]) -> Unmet | None:
     wrong = list(pods)
     if not wrong:
         return None
-    places = _some(f"{key_text(pod)} on {pod.spec.node_name}" for pod in wrong)
+    places = _some(f"{key_of(pod)} on {pod.spec.node_name}" for pod in wrong)
     return Unmet(f"{counted(len(wrong), 'pod')} elsewhere: {places}", _keys(wrong))
 
 
@@ -232,7 +231,7 @@ def judge_apart(
     if not shared:
         return None
     domain, pods = next(iter(shared.items()))
-    names = _some(map(key_text, pods))
+    names = _some(map(key_of, pods))
     where = domain or f'nodes without the label "{over}"'
     every = [pod for each in shared.values() for pod in each]
     return Unmet(f"{counted(len(pods), 'pod')} in {where}: {names}", _keys(every))
@@ -353,7 +352,7 @@ def _gangs(cluster: JudgedCluster) -> dict[GroupKey, tuple[int, int, list[str]]]
         if pod.spec.node_name:
             placed += 1
         else:
-            waiting.append(key_text(pod))
+            waiting.append(key_of(pod))
         found[gang.key] = (placed, needed, waiting)
     return found
 
@@ -412,7 +411,7 @@ def _message(pod: Pod) -> str:
 
 
 def _keys(pods: Iterable[Pod]) -> list[str]:
-    return [key_text(pod) for pod in pods]
+    return [key_of(pod) for pod in pods]
 
 
 def _some(texts: Iterable[str]) -> str:

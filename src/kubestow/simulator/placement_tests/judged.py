@@ -208,10 +208,6 @@ def message_of(pod: Pod) -> str:
     return "" if condition is None else condition.message
 
 
-def key_text(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"
-
-
 def _is_owner_of(target: PodTarget, stored: StoredObject, name: str) -> bool:
     if target.owner != name:
         return False

@@ -15,7 +15,7 @@ import msgspec
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.api.topology import HOSTNAME_LABEL, ZONE_LABEL
-from kubestow.cluster.documents import value_at
+from kubestow.cluster.documents import namespace_of, value_at
 from kubestow.config.feature_gates import parse_gates
 from kubestow.editions import DEFAULT, edition_named
 from kubestow.editions.edition import Version
@@ -395,5 +395,5 @@ def _sources(documents: Iterable[Document]) -> Mapping[tuple[str, str, str], str
 
 
 def _name_of(raw: JsonObject) -> tuple[str, str, str]:
-    namespace = value_at(raw, "metadata", "namespace") or "default"
+    namespace = namespace_of(raw)
     return raw.get("kind", ""), namespace, value_at(raw, "metadata", "name") or ""

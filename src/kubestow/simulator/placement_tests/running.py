@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from kubestow import collector as garbage
-from kubestow.api.pod import Pod
+from kubestow.api.pod import Pod, key_of
 from kubestow.cluster.resources import PODS
 from kubestow.errors import InputError, KubestowError
 from kubestow.framework.faults import describe, place_of
@@ -30,7 +30,7 @@ from kubestow.simulator.placement_tests.for_each import (
 )
 from kubestow.simulator.placement_tests.forks import Forks, Send
 from kubestow.simulator.placement_tests.history import is_live
-from kubestow.simulator.placement_tests.judged import key_text, message_of
+from kubestow.simulator.placement_tests.judged import message_of
 from kubestow.simulator.placement_tests.results import (
     BreakingFailure,
     CaseResult,
@@ -315,7 +315,7 @@ def _pods(cluster: PlacedCluster) -> Iterator[PodPlace]:
         pod = stored.typed
         if isinstance(pod, Pod) and is_live(pod):
             yield PodPlace(
-                pod=key_text(pod),
+                pod=key_of(pod),
                 owner=cluster.owner_of(pod),
                 node=pod.spec.node_name,
                 message="" if pod.spec.node_name else message_of(pod),

@@ -29,7 +29,7 @@ from kubestow.engine.groups.outcome import MemberOutcome
 from kubestow.errors import PluginError
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.together import class_of, in_queue_order
-from kubestow.explain.waiting import gate_of
+from kubestow.explain.waiting import may_try
 from kubestow.queue import QueuedPod
 from kubestow.simulator.rebalance.gangs import gang_key, gang_members
 from kubestow.simulator.rebalance.goals.goal import Goal
@@ -104,11 +104,7 @@ class Board:
         # Pods that were evicted, by UID: a pod is moved once.
         self.moved: set[str] = set()
         self._waiting = in_queue_order(
-            pod
-            for pod in cluster.objects.pods
-            if not is_assigned(pod)
-            and (profile := cluster.profile_of(pod)) is not None
-            and gate_of(profile, pod) is None
+            pod for pod in cluster.objects.pods if not is_assigned(pod) and may_try(cluster, pod)
         )
         cluster.refresh()
         self._waiting_classes: dict[str, Hashable] = {

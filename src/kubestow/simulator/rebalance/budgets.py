@@ -12,7 +12,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.owners import controller_of
 from kubestow.api.pod import Pod, first_condition, is_terminating
 from kubestow.api.pod_info import PodClass
-from kubestow.cluster.documents import as_object, value_at
+from kubestow.cluster.documents import as_object, namespace_of, value_at
 from kubestow.simulator.controllers.disruption import needed_healthy
 from kubestow.simulator.controllers.owner_controller import selector_of
 from kubestow.simulator.rebalance.ground import Ground, OwnerName
@@ -105,7 +105,7 @@ def is_healthy(pod: Pod) -> bool:
 
 
 def _read(raw: JsonObject, pods: Sequence[Pod], owners: Mapping[OwnerName, JsonObject]) -> Budget:
-    namespace: str = value_at(raw, "metadata", "namespace") or "default"
+    namespace = namespace_of(raw)
     selector = selector_of(raw)
     selected = [
         pod

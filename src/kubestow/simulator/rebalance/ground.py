@@ -12,7 +12,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.quantity import parse_quantity
 from kubestow.api.resources import Resources
 from kubestow.clock import Clock, SystemClock
-from kubestow.cluster.documents import as_object, objects_in, value_at
+from kubestow.cluster.documents import as_object, namespace_of, objects_in, value_at
 from kubestow.explain.cluster import StillCluster
 from kubestow.simulator.capacity.placing import (
     PlacingCluster,
@@ -134,13 +134,13 @@ def _local_volumes(pod: JsonObject) -> Iterator[str]:
 
 
 def _owner_key(raw: JsonObject) -> OwnerName:
-    namespace = value_at(raw, "metadata", "namespace") or "default"
+    namespace = namespace_of(raw)
     return OwnerName(raw["kind"], namespace, value_at(raw, "metadata", "name") or "")
 
 
 def _autoscaled(raw: JsonObject) -> OwnerName:
     target = as_object(value_at(raw, "spec", "scaleTargetRef"))
-    namespace = value_at(raw, "metadata", "namespace") or "default"
+    namespace = namespace_of(raw)
     return OwnerName(target.get("kind", ""), namespace, target.get("name", ""))
 
 

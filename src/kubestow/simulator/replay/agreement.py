@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubestow.api.meta import ApiObject
-from kubestow.api.pod import Pod, assign, is_assigned
+from kubestow.api.pod import Pod, assign, is_assigned, key_of
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
 from kubestow.clock import NANOSECONDS, Clock
@@ -212,7 +212,7 @@ class AgreementReplay:
         decision = self._cluster.decide(pod)
         case = AgreementCase(
             at_s=round(at_ns / NANOSECONDS, 3),
-            pod=f"{pod.metadata.namespace}/{pod.metadata.name}",
+            pod=key_of(pod),
             verdict=verdict,
             agreement=finding.agreement,
             recorded=outcome.node or outcome.message,

@@ -17,7 +17,15 @@ from typing import Final, Protocol
 import msgspec
 
 from kubestow.api.node import Node
-from kubestow.api.pod import Pod, PodSpec, first_condition, is_terminal, is_terminating
+from kubestow.api.pod import (
+    Pod,
+    PodSpec,
+    first_condition,
+    is_terminal,
+    is_terminating,
+    key_of,
+    priority_of,
+)
 from kubestow.api.requests import accounted_request, has_status_amounts
 from kubestow.api.resources import Resources
 from kubestow.api.topology import ZONE_LABEL
@@ -248,7 +256,7 @@ class Collector:
         if record.outcome:
             return
         how, reason = disruption_of(pod)
-        name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        name = key_of(pod)
         # Older schedulers write no condition.
         if not record.number or how == results.PREEMPTED:
             record.outcome = results.PREEMPTED
@@ -282,7 +290,7 @@ class Collector:
             name=pod.metadata.name,
             generate_name=self._text(pod.metadata.generate_name),
             owner=record.owner,
-            priority=pod.spec.priority or 0,
+            priority=priority_of(pod),
             requests=record.requests,
             outcome=outcome,
             node=self._text(pod.spec.node_name),

@@ -9,7 +9,7 @@ from typing import Any, Final, Self, TypeVar, get_args, get_origin, get_type_hin
 import msgspec
 import yaml
 
-from kubestow.api.decode import is_list, is_map, quoted
+from kubestow.api.decode import entry_of, is_list, is_map, quoted
 from kubestow.api.duration import parse_duration
 from kubestow.api.files import parse_document
 from kubestow.api.plain_types import plain
@@ -90,7 +90,7 @@ class SourceText:
             return self.error(path, f'the field "{missing[1]}" is missing')
         value = self.value
         for step in path:
-            value = _entry(value, step)
+            value = entry_of(value, step)
         expected = plain(problem)
         if examples := _examples(cls, path):
             expected = f"expected, for example, {examples[0]}"
@@ -144,12 +144,6 @@ def _path_of(text: str) -> list[str | int]:
 def _text_of(path: FieldPath) -> str:
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return text.removeprefix(".")
-
-
-def _entry(value: object, step: str | int) -> object:
-    if isinstance(step, int):
-        return value[step] if is_list(value) and step < len(value) else None
-    return value.get(step) if is_map(value) else None
 
 
 def _examples(cls: type[msgspec.Struct], path: FieldPath) -> list[Any]:

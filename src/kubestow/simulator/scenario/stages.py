@@ -16,7 +16,7 @@ from msgspec import UNSET, UnsetType
 from kubestow import collector as garbage
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject, object_ref
-from kubestow.api.pod import Pod, is_terminal, is_terminating
+from kubestow.api.pod import is_terminal, is_terminating, key_of
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.clock import Clock
 from kubestow.cluster.resources import NODES
@@ -251,7 +251,7 @@ class PlacingStage:
         return PlacingFacts(
             running_count=len(stayed) - len(lost),
             evicted=[
-                _key(pod)
+                key_of(pod)
                 for pod in self._running
                 if not is_terminating(pod)
                 and (
@@ -261,7 +261,7 @@ class PlacingStage:
             ],
             on_missing_nodes=[f"{object_ref(pod.metadata)} ({pod.spec.node_name})" for pod in lost],
             nominated_nodes={
-                _key(pod): pod.status.nominated_node_name
+                key_of(pod): pod.status.nominated_node_name
                 for pod in after.values()
                 if pod.status.nominated_node_name
             },
@@ -304,7 +304,3 @@ def _with_definitions(scenario: Scenario, config: SchedulerConfig) -> list[Docum
     """The documents of the scenario, and those that the configuration needs."""
     own = definitions_for(config, (document.raw for document in scenario.documents))
     return [*own, *scenario.documents]
-
-
-def _key(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -7,7 +7,7 @@ use now is carried out in both clusters: one difference must not make all later 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kubestow.api.pod import Pod, is_assigned
+from kubestow.api.pod import Pod, is_assigned, key_of, priority_of
 from kubestow.editions.noticed import NoticedChanges
 from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.explain.cluster import StillCluster
@@ -130,7 +130,7 @@ class PodComparison:
 
         For a running scheduler these are on their nodes already.
         """
-        unbound = self._noted.unbound_below(pod.spec.priority or 0)
+        unbound = self._noted.unbound_below(priority_of(pod))
         if not unbound:
             return ""
         older = self._pair.older
@@ -258,7 +258,6 @@ class _Tally:
         plugins: Sequence[str],
     ) -> UpgradeExample:
         before, after = self._ordered(compared)
-        metadata = compared.pods[0].metadata
         outcome = _evicted if _has_other_victims(aspects) else _outcome
         texts = outcome(before), outcome(after)
         if list(aspects) == [_MEMORY_WAKING]:
@@ -267,7 +266,7 @@ class _Tally:
         elif list(aspects) == [_OTHER_DEVICES]:
             texts = compared.devices[::-1] if self._is_back else compared.devices
         return UpgradeExample(
-            pod=f"{metadata.namespace}/{metadata.name}",
+            pod=key_of(compared.pods[0]),
             effect=effect,
             before=texts[0],
             after=texts[1],

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kubestow.api.pod import Pod, first_condition, is_assigned
+from kubestow.api.pod import Pod, first_condition, is_assigned, key_of, priority_of
 from kubestow.engine.failure import POD_SCHEDULED
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.waiting import gate_of
@@ -38,7 +38,7 @@ class NotedPods:
         return tuple(
             pod
             for pod in self._unbound.values()
-            if (pod.spec.priority or 0) < priority and not self._is_assumed(pod)
+            if priority_of(pod) < priority and not self._is_assumed(pod)
         )
 
     def _is_assumed(self, pod: Pod) -> bool:
@@ -47,7 +47,7 @@ class NotedPods:
 
     def changed(self, pod: Pod) -> None:
         """Both clusters have this pod now, or do not have it any more."""
-        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        key = key_of(pod)
         self._resized.pop(key, None)
         self._gated.pop(key, None)
         self._unbound.pop(key, None)

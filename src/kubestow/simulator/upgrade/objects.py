@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
-from kubestow.api.pod import Pod, first_condition, is_assigned
+from kubestow.api.pod import Pod, first_condition, is_assigned, key_of
 from kubestow.cluster.documents import value_at
 from kubestow.editions.noticed import NoticedChanges
 from kubestow.engine.failure import POD_SCHEDULED, REASON_SCHEDULER_ERROR
@@ -69,7 +69,7 @@ def failed_binding(pod: Pod) -> UpgradeFinding | None:
         return None
     return UpgradeFinding(
         effect=Effect.RETRIED,
-        where=f"Pod {pod.metadata.namespace}/{pod.metadata.name}",
+        where=f"Pod {key_of(pod)}",
         text=f"its binding failed: {answer}",
         change=_BINDING,
     )
@@ -89,7 +89,7 @@ def completed_pods(pair: EditionPair) -> tuple[UpgradeFinding, ...]:
         found.append(
             UpgradeFinding(
                 effect=Effect.COMPLETED,
-                where=f"Pod {pod.metadata.namespace}/{pod.metadata.name}",
+                where=f"Pod {key_of(pod)}",
                 text="its pod-level requests and limits are completed in another way when it is "
                 "created",
                 change=_POD_LEVEL,

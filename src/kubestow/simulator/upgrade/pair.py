@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from kubestow.api.files import Document
 from kubestow.api.group import group_key_of
-from kubestow.api.pod import Pod, is_assigned, is_terminal, is_terminating
+from kubestow.api.pod import Pod, is_assigned, is_terminal, is_terminating, priority_of
 from kubestow.clock import Clock
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.explain.cluster import StillCluster
@@ -91,4 +91,4 @@ def why_not(cluster: StillCluster, pod: Pod) -> str:
 
 def _order(pod: Pod) -> tuple[int, float]:
     created = pod.metadata.creation_timestamp
-    return -(pod.spec.priority or 0), 0.0 if created is None else created.timestamp()
+    return -priority_of(pod), 0.0 if created is None else created.timestamp()

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubestow.api.meta import ResourceList
-from kubestow.api.pod import Pod
+from kubestow.api.pod import Pod, priority_of
 from kubestow.api.requests import accounted_request
 from kubestow.api.resources import CPU, MEMORY, amount
 from kubestow.arrays import FloatArray, IntArray
@@ -88,7 +88,7 @@ class RunningPods:
         series = -1
         if self._series is not None:
             series = self._series.number(f"{metadata.namespace}/{metadata.name}")
-        priority = pod.spec.priority or 0
+        priority = priority_of(pod)
         self._rows[row] = (node, owner, series, key, priority, entry.noise, *cpu, *memory)
         self._row_of[metadata.uid] = row
         workload = workload_of(pod)

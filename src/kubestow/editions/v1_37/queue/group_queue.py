@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kubestow.api.group import GroupKey, TreeNode
-from kubestow.api.pod import Pod
+from kubestow.api.pod import Pod, key_of
 from kubestow.api.pod_info import PodInfo
 from kubestow.editions.v1_37.groups.state import GroupsV137
 from kubestow.editions.v1_37.queue.group_policy import (
@@ -32,7 +32,7 @@ from kubestow.framework.events import FORCE_ACTIVATE
 from kubestow.framework.status import Status
 from kubestow.queue.metrics import SCHEDULE_ATTEMPT_FAILURE
 from kubestow.queue.moves import Place, Verdict, judge
-from kubestow.queue.queued_pod import QueuedPod, key_of
+from kubestow.queue.queued_pod import QueuedPod
 
 
 class GroupQueue(PodQueueV137):

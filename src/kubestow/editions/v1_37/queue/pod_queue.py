@@ -1,11 +1,10 @@
 """The queue of v1.37 for pods that are tried one by one (spec 12 §4)."""
 
-from kubestow.api.pod import Pod
+from kubestow.api.pod import Pod, key_of
 from kubestow.editions.v1_37.queue.narrowing import Narrowings
 from kubestow.framework.events import ClusterEvent
 from kubestow.queue.protocol import PreCheck
 from kubestow.queue.queue import SchedulingQueue
-from kubestow.queue.queued_pod import key_of
 
 
 class PodQueueV137(SchedulingQueue):

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, Protocol
 
 from kubestow.api.meta import Condition
 from kubestow.api.node import Node
-from kubestow.api.pod import Pod, is_terminating
+from kubestow.api.pod import Pod, is_terminating, key_of
 from kubestow.cache.objects import ClusterObjects
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import Clock
@@ -186,7 +186,7 @@ class SchedulerV19:
         if pod.spec.scheduler_name != self._name:
             return None
         if is_terminating(pod):
-            self._record_event(pod, f"skip schedule deleting pod: {_key(pod)}")
+            self._record_event(pod, f"skip schedule deleting pod: {key_of(pod)}")
             return None
         started_s = self._clock.monotonic_s()
         if started_s >= self._next_sweep_s:
@@ -270,7 +270,7 @@ class SchedulerV19:
     def _retry_later(self, pod: Pod) -> None:
         now_s = self._clock.monotonic_s()
         self._backoff.collect(now_s)
-        wait_s = self._backoff.begin_wait(_key(pod), now_s)
+        wait_s = self._backoff.begin_wait(key_of(pod), now_s)
         if wait_s is not None:
             # Not among the tasks that `is_settled` counts: it only waits for time to pass.
             task = asyncio.get_running_loop().create_task(self._retry(pod, wait_s))
@@ -279,7 +279,7 @@ class SchedulerV19:
 
     async def _retry(self, pod: Pod, wait_s: float) -> None:
         await asyncio.sleep(wait_s)
-        self._backoff.end_wait(_key(pod))
+        self._backoff.end_wait(key_of(pod))
         found = await self._read(pod)
         if found is not None and not found.spec.node_name:
             self.queue.add_if_not_present(found)
@@ -293,7 +293,7 @@ class SchedulerV19:
             except NotFoundError:
                 return None
             except ApiError as error:
-                log.warning("cannot read pod %s, trying again: %s", _key(pod), error)
+                log.warning("cannot read pod %s, trying again: %s", key_of(pod), error)
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _READ_RETRY_MAX_S)
 
@@ -392,7 +392,3 @@ class SchedulerV19:
 class _Attempt(NamedTuple):
     pod: PodInfoV19
     started_s: float
-
-
-def _key(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -17,7 +17,7 @@ from kubestow.api.pod import Container, Pod, PodAffinity, PodAffinityTerm, assig
 from kubestow.api.pod_info import AffinityTerms, PodInfo, affinity_terms
 from kubestow.api.ports import HostPort
 from kubestow.api.quantity import ZERO
-from kubestow.api.requests import DEFAULT_CPU, DEFAULT_MEMORY, AccountedRequest
+from kubestow.api.requests import DEFAULT_CPU, DEFAULT_MEMORY, AccountedRequest, add_requests
 from kubestow.api.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Resources, is_hugepage, is_native
 
 NVIDIA_GPU: Final = "alpha.kubernetes.io/nvidia-gpu"
@@ -74,8 +74,7 @@ def limits(pod: Pod) -> ResourceList:
     """The sum of the containers' limits, or those of an init container where they are higher."""
     total: ResourceList = {}
     for container in pod.spec.containers:
-        for name, quantity in (container.resources.limits or {}).items():
-            total[name] = total.get(name, ZERO) + quantity
+        add_requests(total, container.resources.limits or {})
     for container in pod.spec.init_containers:
         for name, quantity in (container.resources.limits or {}).items():
             total[name] = max(total.get(name, ZERO), quantity)

@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from typing import Final
 
-from kubestow.api.pod import Pod
+from kubestow.api.pod import Pod, key_of
 
 # Beyond as many as there are pods.
 STALE_KEYS_MAX: Final = 1024
@@ -29,7 +29,7 @@ class Fifo:
 
     def add(self, pod: Pod) -> None:
         """Append the pod, or replace the version that waits already; an update does the same."""
-        key = _key(pod)
+        key = key_of(pod)
         if key not in self._pods:
             self._order.append(key)
         self._pods[key] = pod
@@ -38,14 +38,14 @@ class Fifo:
         self._has_work.set()
 
     def add_if_not_present(self, pod: Pod) -> None:
-        if _key(pod) not in self._pods:
+        if key_of(pod) not in self._pods:
             self.add(pod)
 
     def delete(self, pod: Pod) -> None:
-        self._pods.pop(_key(pod), None)
+        self._pods.pop(key_of(pod), None)
 
     def holds(self, pod: Pod) -> bool:
-        return _key(pod) in self._pods
+        return key_of(pod) in self._pods
 
     def pods(self) -> list[Pod]:
         """The waiting pods, in no particular order."""
@@ -71,7 +71,3 @@ class Fifo:
     def close(self) -> None:
         self._is_closed = True
         self._has_work.set()
-
-
-def _key(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"

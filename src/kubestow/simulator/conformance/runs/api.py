@@ -16,7 +16,7 @@ import msgspec
 from kubestow.api.decode import to_document
 from kubestow.api.device import ResourceClaim
 from kubestow.api.meta import ApiObject, Condition, JsonObject
-from kubestow.api.pod import Pod, first_condition
+from kubestow.api.pod import Pod, first_condition, key_of
 from kubestow.api.pod_group import UpstreamPodGroup
 from kubestow.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubestow.apiserver.memory import MemoryCluster
@@ -294,10 +294,6 @@ _SHORT_NAMES: Final[Mapping[type[ApiObject], str]] = {
     PersistentVolumeClaim: "pvcs",
     PersistentVolume: "pvs",
 }
-
-
-def key_of(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
 def shown_condition(condition: Condition) -> JsonObject:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from kubestow.api.group import TreeNode
 from kubestow.api.meta import ApiObject, JsonObject
-from kubestow.api.pod import Pod
+from kubestow.api.pod import Pod, key_of
 from kubestow.engine.decision import Decision, FitError, Nomination
 from kubestow.engine.groups.outcome import GroupOutcome
 from kubestow.framework.group_cycle import Assignments, GroupPlacement
@@ -12,7 +12,6 @@ from kubestow.framework.placements import PlacementTotals
 from kubestow.framework.status import SUCCESS, Status
 from kubestow.queue import QueuedPod
 from kubestow.simulator.conformance.compare import as_json
-from kubestow.simulator.conformance.runs.api import key_of
 
 
 class Observed:

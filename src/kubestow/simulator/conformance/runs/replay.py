@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kubestow.api.group import group_key_of
 from kubestow.api.meta import JsonObject
-from kubestow.api.pod import Pod, is_terminating
+from kubestow.api.pod import Pod, is_terminating, key_of
 from kubestow.api.pod_group import UpstreamPodGroup
 from kubestow.cluster.resources import PODS
 from kubestow.editions import CORE
@@ -183,14 +183,12 @@ class _Replay:
 
     def _state(self) -> JsonObject:
         for pod in self._all_pods():
-            self._pod_names[pod.metadata.uid] = f"{pod.metadata.namespace}/{pod.metadata.name}"
+            self._pod_names[pod.metadata.uid] = key_of(pod)
         named = {key for pod in self._all_pods() if (key := group_key_of(pod)) is not None}
         return state_of(self._world.scheduler, self._pod_names, EPOCH_NS, named)
 
     def _pods(self) -> JsonObject:
-        return {
-            f"{pod.metadata.namespace}/{pod.metadata.name}": _shown(pod) for pod in self._all_pods()
-        }
+        return {key_of(pod): _shown(pod) for pod in self._all_pods()}
 
     def _groups(self) -> JsonObject:
         """The conditions of all groups, by name."""

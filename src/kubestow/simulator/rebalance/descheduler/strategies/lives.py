@@ -5,7 +5,7 @@ from collections.abc import Callable
 from kubestow.api.labels import parse_label_selector
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod_info import PodInfo
-from kubestow.cluster.documents import as_object, objects_in, seconds_of, value_at
+from kubestow.cluster.documents import as_object, namespace_of, objects_in, seconds_of, value_at
 from kubestow.simulator.rebalance.descheduler.policy import (
     FailedPodsArgs,
     LifeTimeArgs,
@@ -72,7 +72,7 @@ def _is_chosen(view: View, document: JsonObject, args: FailedPodsArgs) -> bool:
     owners = objects_in(value_at(document, "metadata", "ownerReferences"))
     if any(owner.get("kind") in args.exclude_owner_kinds for owner in owners):
         return False
-    if not args.namespaces.has(value_at(document, "metadata", "namespace") or "default"):
+    if not args.namespaces.has(namespace_of(document)):
         return False
     labels = as_object(value_at(document, "metadata", "labels"))
     if args.label_selector and not parse_label_selector(args.label_selector).matches(labels):
