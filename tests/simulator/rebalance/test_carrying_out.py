@@ -9,6 +9,7 @@ from tests.simulator.rebalance.rebalance_clusters import Raw, budget, documents,
 from tests.simulator.rebalance.test_gangs import SETUP, gang
 
 from kubestow.api.files import Document
+from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.apiserver.eviction import evict
 from kubestow.apiserver.memory import MemoryCluster
@@ -111,10 +112,9 @@ class Server:
         self.store.patch(resource, namespace, owner.name, patch, "merge")
         self.scaled.append(after)
 
-    async def ready_count(self, namespace: str, replica_set: str) -> int:
+    async def replica_set(self, namespace: str, name: str) -> JsonObject:
         resource = self.store.resources.named("replicasets.apps")
-        status = self.store.get(resource, namespace, replica_set).document.get("status", {})
-        return int(status.get("readyReplicas", 0))
+        return self.store.get(resource, namespace, name).document
 
     async def close_node(self, name: str, *, is_closed: bool) -> None:
         self.store.patch(NODES, "", name, {"spec": {"unschedulable": is_closed or None}}, "merge")

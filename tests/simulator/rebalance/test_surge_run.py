@@ -1,6 +1,7 @@
 """A surge is carried out, or taken back whole."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -8,7 +9,9 @@ from tests.simulator.rebalance.rebalance_clusters import Raw, budget, node, owne
 from tests.simulator.rebalance.test_carrying_out import Played, Server, play
 from tests.simulator.rebalance.test_surging import of_deployment
 
+from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
+from kubestow.clock import SystemClock
 from kubestow.cluster.resources import NODES, PODS
 from kubestow.errors import ApiError
 from kubestow.simulator.controllers.pods import DELETION_COST
@@ -212,3 +215,61 @@ def test_the_next_run_takes_back_what_a_killed_one_has_left(
     assert marks == [DELETION_COST, MARK]
     assert played.run.surprise == "interrupted"
     check_as_before(played)
+
+
+def mark(kind: str = "ReplicaSet", name: str = "web", uid: str = "", replicas: int = 1) -> str:
+    value = {"kind": kind, "name": name, "uid": uid or f"{kind}-{name}", "replicas": replicas}
+    return json.dumps(value)
+
+
+def ended(text: str, *raw: Raw) -> tuple[list[str], list[int]]:
+    """What is done about a mark of `web-0` that no run has written; the lines, and what was scaled
+    to."""
+    store = MemoryCluster(SystemClock())
+    store.load([one for one in raw if one["metadata"]["name"] != "web-0"], admission=False)
+    marked = pod("web-0", "a", annotations={MARK: text}, restartPolicy="Always")
+    store.load([marked], admission=False)
+    server = Server(store, SystemClock())
+
+    async def no_wait(_: float) -> None:
+        pass
+
+    return asyncio.run(end_begun(server, no_wait)), server.scaled
+
+
+@pytest.mark.parametrize(
+    ("text", "scaled"),
+    [
+        pytest.param(mark(), [1], id="its-own"),
+        pytest.param(mark(name="other"), [], id="another-replica-set"),
+        pytest.param(mark(uid="other"), [], id="another-uid"),
+        pytest.param(mark(kind="Deployment", name="other"), [], id="another-deployment"),
+    ],
+)
+def test_a_mark_scales_only_what_makes_the_pod(text: str, scaled: list[int]) -> None:
+    made = [owner("other", 2), owner("other", 2, kind="Deployment")]
+    lines, found = ended(text, node("a"), owner("web", 2), *made)
+    assert found == scaled
+    assert len(lines) == 1
+    assert lines[0].startswith("took back" if scaled else "left alone: default/web-0")
+
+
+@pytest.mark.parametrize(("name", "scaled"), [("web", [1]), ("other", [])])
+def test_a_mark_scales_the_deployment_of_its_replica_set(name: str, scaled: list[int]) -> None:
+    made = [owner(name, 2, kind="Deployment") for name in ("web", "other")]
+    replica_set = of_deployment(owner("web", 2))
+    text = mark(kind="Deployment", name=name)
+    assert ended(text, node("a"), replica_set, *made)[1] == scaled
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("no JSON", id="no-json"),
+        pytest.param('{"name": "web"}', id="without-fields"),
+        pytest.param('{"x": ' + "[" * 100_000, id="nested"),
+    ],
+)
+def test_a_mark_that_cannot_be_read_is_left_alone(text: str) -> None:
+    assert ended(text, node("a"), owner("web", 2)) == ([], [])

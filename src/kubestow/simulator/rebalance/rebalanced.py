@@ -4,6 +4,7 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from typing import Final, Protocol
 
 from kubestow.api.files import Document
+from kubestow.api.meta import JsonObject
 from kubestow.api.owners import controller_of
 from kubestow.api.pod import Pod, first_condition, is_terminal, is_terminating
 from kubestow.simulator.rebalance.plan import EvictedPod, ScaledOwner
@@ -50,8 +51,8 @@ class RebalancedServer(Protocol):
         """ConflictError if the controller has another UID, or other replicas than `before`."""
         ...
 
-    async def ready_count(self, namespace: str, replica_set: str) -> int:
-        """How many pods of a ReplicaSet are ready, as its controller has seen."""
+    async def replica_set(self, namespace: str, name: str) -> JsonObject:
+        """A ReplicaSet as its controller has left it; empty if there is none."""
         ...
 
     async def close_node(self, name: str, *, is_closed: bool) -> None: ...

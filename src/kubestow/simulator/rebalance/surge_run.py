@@ -19,10 +19,14 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from kubestow.api.decode import UNREADABLE
+from kubestow.api.meta import OwnerReference
 from kubestow.api.owners import controller_of
-from kubestow.api.pod import Pod
+from kubestow.api.pod import Pod, key_of
 from kubestow.clock import Clock
+from kubestow.cluster.documents import value_at
 from kubestow.errors import ApiError, ConflictError, NotFoundError
+from kubestow.simulator.controllers.owner_controller import controller_reference
 from kubestow.simulator.controllers.pods import DELETION_COST
 from kubestow.simulator.rebalance.plan import EvictedPod, PlanStep, ScaledOwner
 from kubestow.simulator.rebalance.rebalanced import (
@@ -148,8 +152,8 @@ class SurgeRun:
                 )
             self.node = node
             if node and len(pods) == wanted and all(map(is_ready, pods)):
-                count = await self._server.ready_count(begun.namespace, begun.replica_set)
-                if count == wanted:
+                found = await self._server.replica_set(begun.namespace, begun.replica_set)
+                if value_at(found, "status", "readyReplicas") == wanted:
                     return
             await self._sleep(POLL_S)
         where = f"on {self.node} is not ready" if self.node else "has no node"
@@ -219,7 +223,11 @@ def _youth(pod: Pod) -> tuple[bool, str]:
 
 
 async def end_begun(server: RebalancedServer, sleep: Sleep = asyncio.sleep) -> list[str]:
-    """Take back the surges that a run before has left because it was killed; a line for each."""
+    """Take back the surges that a run before has left because it was killed; a line for each.
+
+    A mark is an annotation: all who may change a pod can write one. Only what makes the pod is
+    scaled, and a mark of anything else is left alone.
+    """
     lines: list[str] = []
     for pod in await server.pods(""):
         mark, owner = pod.metadata.annotations.get(MARK), controller_of(pod)
@@ -228,13 +236,34 @@ async def end_begun(server: RebalancedServer, sleep: Sleep = asyncio.sleep) -> l
         metadata = pod.metadata
         try:
             scaled = msgspec.json.decode(mark, type=ScaledOwner)
-        except msgspec.MsgspecError:
-            continue  # it is not one of ours
+        except UNREADABLE:
+            continue
+        name = key_of(pod)
+        if not await _scales(server, metadata.namespace, owner, scaled):
+            what = f"{scaled.kind}/{scaled.name}"
+            lines.append(
+                f"left alone: {name} has a mark of a surge of {what}, which does not make it"
+            )
+            continue
         await take_back(
             server,
             sleep,
             BegunSurge(metadata.namespace, metadata.name, owner.uid, owner.name, scaled),
         )
-        name = f"{metadata.namespace}/{metadata.name}"
         lines.append(f"took back a surge for {name}, which a run before has left")
     return lines
+
+
+async def _scales(
+    server: RebalancedServer, namespace: str, owner: OwnerReference, scaled: ScaledOwner
+) -> bool:
+    """Whether a surge of a pod with this controller scales that object."""
+    wanted = (scaled.kind, scaled.name, scaled.uid)
+    if owner.kind != "ReplicaSet":
+        return False
+    if scaled.kind == "ReplicaSet":
+        return wanted == (owner.kind, owner.name, owner.uid)
+    found = await server.replica_set(namespace, owner.name)
+    top = controller_reference(found) or {}
+    is_same = value_at(found, "metadata", "uid") == owner.uid
+    return is_same and wanted == (top.get("kind"), top.get("name"), top.get("uid"))

@@ -12,12 +12,12 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.clock import Clock
-from kubestow.cluster.documents import objects_in, value_at
+from kubestow.cluster.documents import objects_in
 from kubestow.cluster.events import EventRecorder
-from kubestow.cluster.http.http_client import HttpClient, list_path
+from kubestow.cluster.http.http_client import HttpClient, list_path, object_path
 from kubestow.cluster.http.kubeconfig import ServerConfig
 from kubestow.cluster.http.session import ApiSession
-from kubestow.cluster.resources import AUTOSCALERS
+from kubestow.cluster.resources import AUTOSCALERS, PODS, default_resources
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.errors import ApiError, ConflictError, InputError, InvalidError
 from kubestow.service.user_agent import user_agent
@@ -29,6 +29,10 @@ from kubestow.simulator.refusals import without_refused
 
 REPORTER: Final = "kubestow-rebalance"
 _JSON_PATCH: Final = "application/json-patch+json"
+_SCALED: Final = {
+    "Deployment": default_resources().named("deployments.apps"),
+    "ReplicaSet": default_resources().named("replicasets.apps"),
+}
 _METRICS: Final = "/apis/metrics.k8s.io/v1beta1/pods"
 
 
@@ -92,7 +96,7 @@ class HttpRebalancedServer:
     async def evict(self, pod: EvictedPod, version: str, *, is_dry: bool = False) -> None:
         preconditions = {"uid": pod.uid, **({"resourceVersion": version} if version else {})}
         await self._client.create_document(
-            f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/eviction",
+            f"{object_path(PODS, pod.namespace, pod.name)}/eviction",
             {
                 "apiVersion": "policy/v1",
                 "kind": "Eviction",
@@ -122,8 +126,7 @@ class HttpRebalancedServer:
             *({"op": "test", "path": path, "value": value} for path, value in expected.items()),
             {"op": "replace", "path": "/spec/replicas", "value": after},
         ]
-        kind = "deployments" if owner.kind == "Deployment" else "replicasets"
-        path = f"/apis/apps/v1/namespaces/{namespace}/{kind}/{owner.name}/scale"
+        path = f"{object_path(_SCALED[owner.kind], namespace, owner.name)}/scale"
         try:
             await self._client.session.request(
                 "PATCH", path, msgspec.json.encode(patch), content_type=_JSON_PATCH
@@ -131,12 +134,14 @@ class HttpRebalancedServer:
         except InvalidError as error:
             raise ConflictError(f"{owner.kind} {owner.name} has changed: {error}") from error
 
-    async def ready_count(self, namespace: str, replica_set: str) -> int:
-        path = f"/apis/apps/v1/namespaces/{namespace}/replicasets"
-        query = urlencode({"fieldSelector": f"metadata.name={replica_set}"})
-        page = await self._client.get_document(f"{path}?{query}")
-        found = (value_at(one, "status", "readyReplicas") for one in objects_in(page.get("items")))
-        return next(found, None) or 0
+    async def replica_set(self, namespace: str, name: str) -> JsonObject:
+        # As a list, which is what reading the cluster has the right to.
+        query = urlencode({"fieldSelector": f"metadata.name={name}"})
+        page = await self._client.get_document(
+            f"{list_path(_SCALED['ReplicaSet'], namespace)}?{query}"
+        )
+        found = objects_in(page.get("items"))
+        return found[0] if found else {}
 
     async def close_node(self, name: str, *, is_closed: bool) -> None:
         patch = {"spec": {"unschedulable": True if is_closed else None}}
