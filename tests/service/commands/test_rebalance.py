@@ -67,6 +67,30 @@ def test_balance_is_of_what_is_used_where_that_is_measured(run: Run, tmp_path: P
     assert json.loads(out)["figureBefore"] == 12.5
 
 
+def metrics(name: str, **usage: object) -> Raw:
+    return {
+        "apiVersion": "metrics.k8s.io/v1beta1",
+        "kind": "PodMetrics",
+        "metadata": {"name": name, "namespace": "default"},
+        "containers": [{"name": "c", "usage": usage}],
+    }
+
+
+def test_balance_is_of_what_a_file_says_is_used(run: Run) -> None:
+    cluster = [*SKEWED, metrics("web-1", cpu="2", memory="1Gi"), metrics("web-2", cpu="1")]
+    code, out, err = run("--goal", "balance=used", "-o", "json", cluster=cluster)
+    assert (code, err) == (0, "")
+    assert json.loads(out)["figureBefore"] == pytest.approx((3 / 4 + 1 / 8) / 4 * 100)
+
+
+@pytest.mark.parametrize("amount", ["abc", "", [1], {}, True])
+def test_an_amount_of_usage_that_is_none_is_named(run: Run, amount: object) -> None:
+    cluster = [*SKEWED, metrics("web-1", cpu=amount)]
+    code, _, err = run("--goal", "balance=used", cluster=cluster)
+    assert code == 2
+    assert "cluster.yaml#6: containers[0].usage.cpu is" in err.replace("\n", " ")
+
+
 def test_usage_is_refused_where_it_does_not_count(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "usage.csv"
     file.write_text(MEASURED.splitlines()[0] + "\n2026-01-31T12:00:00Z,other,p,1,1Gi\n")

@@ -7,12 +7,14 @@ once more without preemption: a replacement that would have to evict another pod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from kubestow.api.decode import quoted
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.api.quantity import parse_quantity
 from kubestow.api.resources import Resources
 from kubestow.clock import Clock, SystemClock
 from kubestow.cluster.documents import as_object, namespace_of, objects_in, value_at
+from kubestow.errors import InputError
 from kubestow.explain.cluster import StillCluster
 from kubestow.simulator.capacity.placing import (
     PlacingCluster,
@@ -80,7 +82,7 @@ def standing_ground(
     documents: Sequence[Document], setup: PlacingSetup, clock: Clock | None = None
 ) -> Ground:
     """The cluster as it is; pods that wait are left waiting."""
-    metrics = [one.raw for one in documents if one.raw["kind"] == METRICS_KIND]
+    metrics = [one for one in documents if one.raw["kind"] == METRICS_KIND]
     autoscalers = (one.raw for one in documents if one.raw["kind"] == AUTOSCALER_KIND)
     read = [one for one in documents if one.raw["kind"] not in _SET_APART]
     cluster = still_cluster(
@@ -144,10 +146,16 @@ def _autoscaled(raw: JsonObject) -> OwnerName:
     return OwnerName(target.get("kind", ""), namespace, target.get("name", ""))
 
 
-def _measured(raw: JsonObject) -> tuple[PodKey, Resources]:
-    """What the containers of a pod use, together."""
+def _measured(document: Document) -> tuple[PodKey, Resources]:
+    """What the containers of a pod use, together; InputError for what is no quantity."""
     used = Resources()
-    for container in objects_in(raw.get("containers")):
-        amounts = as_object(container.get("usage"))
-        used.add_list({name: parse_quantity(text) for name, text in amounts.items()})
-    return key_of(raw), used
+    for number, container in enumerate(objects_in(document.raw.get("containers"))):
+        for name, amount in as_object(container.get("usage")).items():
+            try:
+                used.add_list({name: parse_quantity(amount)})
+            except ValueError as error:
+                raise InputError(
+                    f"{document.source}: containers[{number}].usage.{name} is {quoted(amount)}, "
+                    "expected a quantity"
+                ) from error
+    return key_of(document.raw), used

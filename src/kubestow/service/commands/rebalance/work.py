@@ -215,13 +215,16 @@ class _Work:
 
     def _documents(self) -> Sequence[Document]:
         request = self._request
-        documents = load_input(
+        loaded = load_input(
             request.cluster,
             command="rebalance",
             dialects=dialects_of(self._setup.config),
-            also_read=(METRICS_KIND, AUTOSCALER_KIND),
+            also_read=(AUTOSCALER_KIND,),
+            # No API server has them: a server of their own answers for it.
+            sets_apart=(METRICS_KIND,),
             gates=self._setup.gates,
-        ).documents
+        )
+        documents = [*loaded.documents, *loaded.set_apart]
         if request.cluster.is_live and request.surges:
             asked = asked_once(
                 request.cluster, self._setup, self._clock, HttpRebalancedServer.autoscalers
