@@ -96,6 +96,7 @@ def test_csv_has_the_same_fields():
         (b'{"time":"2026-01-31T12:00:00","node":"n","cpu":1,"memory":1}', 1, "no time zone"),
         (b'{"time":1e30,"node":"n","cpu":1,"memory":1}', 1, "time is 1e+30"),
         (b'{"time":1,"node":"n","cpu":1,"memory":1e999}', 1, "memory"),
+        (b'{"time":1,"node":"n","cpu":1e306,"memory":1}', 1, "cpu is 1e+306, expected"),
     ],
 )
 def test_a_bad_line_is_named(content, line, problem):

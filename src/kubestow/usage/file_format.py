@@ -213,7 +213,7 @@ def _amount(field: str, value: float | str, factor: int) -> int:
             return -(-parse_quantity(value).nano * factor // _NANOSECONDS)
         except ValueError as error:
             raise ValueError(f'{field} is "{_cut(value)}": {error}') from error
-    if not math.isfinite(value):
+    if not math.isfinite(value * factor):
         raise ValueError(f"{field} is {value}, expected a number of at least 0")
     return round(value * factor)
 

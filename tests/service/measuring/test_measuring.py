@@ -151,8 +151,10 @@ def test_series_of_prometheus_that_are_no_numbers_are_left_out():
         series("+Inf", node="n3"),
         series("x", node="n4"),
         series("1", instance="n5"),
+        # Finite, and in thousandths of a core it is not.
+        series("1e306", node="n6"),
     )
-    assert found_in(body, ("node",)) == ({("n1",): (1000 * SECOND, 0.25)}, 5)
+    assert found_in(body, ("node",)) == ({("n1",): (1000 * SECOND, 0.25)}, 6)
 
 
 @pytest.mark.parametrize(

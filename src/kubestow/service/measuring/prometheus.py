@@ -98,7 +98,7 @@ def found_in(body: bytes, labels: _Key) -> _Found:
 
 
 def _number(series: _Series) -> tuple[int, float] | None:
-    """The time and the value; None unless both are finite numbers."""
+    """The time and the value; None unless both are finite numbers, the value in thousandths too."""
     if series.value is None:
         return None
     time_s, text = series.value
@@ -106,7 +106,7 @@ def _number(series: _Series) -> tuple[int, float] | None:
         number = float(text)
     except ValueError:
         return None
-    if not (math.isfinite(number) and math.isfinite(time_s) and 0 <= time_s <= 10**11):
+    if not (math.isfinite(number * 1000) and 0 <= time_s <= 10**11):
         return None
     return round(time_s * 1000) * 10**6, number
 
