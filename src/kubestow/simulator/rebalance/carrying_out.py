@@ -21,6 +21,7 @@ from typing import Final
 import msgspec
 
 from kubestow.api.owners import controller_of
+from kubestow.api.pod import Pod
 from kubestow.clock import Clock
 from kubestow.errors import ApiError, ConflictError, InputError, NotFoundError
 from kubestow.simulator.rebalance.pacing import Pacing
@@ -242,41 +243,20 @@ class PlanRunner:
         """Evict a pod, or a gang, and see to what replaces it; False, and nothing done, if a pod
         has changed."""
         before = {each.metadata.uid: each for each in await self._server.pods(pods[0].namespace)}
-        owners: dict[str, str] = {}
-        for pod in pods:
-            old = before.get(pod.uid)
-            owner = None if old is None else controller_of(old)
-            if old is None or owner is None:
-                raise SurpriseError(f"pod {pod.key} is gone")
-            # The server compares as well, but has then spent the budget for a while.
-            if versions.get(pod.uid, "") not in ("", old.metadata.resource_version):
-                return False
-            owners[pod.uid] = owner.uid
+        owners = _owners_of(pods, before, versions)
+        if owners is None:
+            return False
         started_s = self._clock.monotonic_s()
         if len(pods) > 1:
             # A refusal is found before the first member is gone.
             for pod in pods:
                 await self._evict(pod, "", is_dry=True)
-        actual, evicted = ["" for _ in pods], list[EvictedPod]()
+        actual, evicted = ["" for _ in pods], set[str]()
         is_ready = False
         try:
             if not await self._evict(pods[0], versions.get(pods[0].uid, "")):
                 return False
-            evicted.append(pods[0])
-            # A gang of which a member is gone is evicted whole, also if others have changed. All at
-            # once: no member shall be gone before the last one is evicted.
-            results = await asyncio.gather(
-                *(self._evict(pod, "") for pod in pods[1:]), return_exceptions=True
-            )
-            evicted += [pod for pod, done in zip(pods[1:], results, strict=True) if done is True]
-            for pod, step in zip(pods, unit, strict=True):
-                if pod in evicted:
-                    text = f"Evicted; its replacement is expected on node {step.to_node}"
-                    self._server.note(before[pod.uid], "Rebalance", text)
-                    self._pacing.evicted()
-            for error in results:
-                if isinstance(error, BaseException):
-                    raise error
+            await self._evict_rest(unit, pods, before, evicted)
             actual, is_ready = await self._replaced(unit, pods, owners, set(before))
         finally:
             took_s = round(self._clock.monotonic_s() - started_s, 1)
@@ -285,7 +265,7 @@ class PlanRunner:
                     pod=pod.key, node=step.node, foretold=step.to_node, actual=node, took_s=took_s
                 )
                 for pod, step, node in zip(pods, unit, actual, strict=True)
-                if pod in evicted
+                if pod.uid in evicted
             ]
         for pod, step, node in zip(pods, unit, actual, strict=True):
             if node != step.to_node:
@@ -300,6 +280,31 @@ class PlanRunner:
         for pod, step, node in zip(pods, unit, actual, strict=True):
             self._say(f"evict: {pod.key} from {step.node}, its replacement is on {node}")
         return True
+
+    async def _evict_rest(
+        self,
+        unit: PlanUnit,
+        pods: Sequence[EvictedPod],
+        before: Mapping[str, Pod],
+        evicted: set[str],
+    ) -> None:
+        """After the first pod was evicted the others of its gang; enters the UIDs of all that were,
+        also if one of them fails."""
+        evicted.add(pods[0].uid)
+        # A gang of which a member is gone is evicted whole, also if others have changed. All at
+        # once: no member shall be gone before the last one is evicted.
+        results = await asyncio.gather(
+            *(self._evict(pod, "") for pod in pods[1:]), return_exceptions=True
+        )
+        evicted.update(pod.uid for pod, done in zip(pods[1:], results, strict=True) if done is True)
+        for pod, step in zip(pods, unit, strict=True):
+            if pod.uid in evicted:
+                text = f"Evicted; its replacement is expected on node {step.to_node}"
+                self._server.note(before[pod.uid], "Rebalance", text)
+                self._pacing.evicted()
+        for error in results:
+            if isinstance(error, BaseException):
+                raise error
 
     async def _evict(self, pod: EvictedPod, version: str, *, is_dry: bool = False) -> bool:
         """False if the pod is not in this version any more."""
@@ -352,6 +357,23 @@ class PlanRunner:
             # An eviction that was begun is seen to its end, also if it is interrupted.
             await self._sleep(POLL_S)
         return nodes, False
+
+
+def _owners_of(
+    pods: Sequence[EvictedPod], found: Mapping[str, Pod], versions: Mapping[str, str]
+) -> dict[str, str] | None:
+    """The UID of each pod's controller; None if a pod has changed, SurpriseError if one is gone."""
+    owners: dict[str, str] = {}
+    for pod in pods:
+        old = found.get(pod.uid)
+        owner = None if old is None else controller_of(old)
+        if old is None or owner is None:
+            raise SurpriseError(f"pod {pod.key} is gone")
+        # The server compares as well, but has then spent the budget for a while.
+        if versions.get(pod.uid, "") not in ("", old.metadata.resource_version):
+            return None
+        owners[pod.uid] = owner.uid
+    return owners
 
 
 def _matched(expected: Sequence[tuple[str, str]], found: Sequence[tuple[str, str]]) -> list[str]:

@@ -6,7 +6,7 @@ Names of charts and of what is selected in them are given, not counted by the li
 gives the same bytes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -53,6 +53,7 @@ COLORS: Final = (
 COUNTS: Final = "~s"
 # How figures of goals are written, which may have a fraction.
 FIGURES: Final = ".4~g"
+_SHARES: Final = "~%"
 GOAL_NOTE: Final = "the figure that kubestow rebalance makes better"
 WIDTH: Final = 640
 HEIGHT: Final = 220
@@ -180,104 +181,79 @@ def lines_chart(
     return alt.layer(drawn, rules).properties(height=HEIGHT)
 
 
+class _TimeChart(NamedTuple):
+    """A chart over time; `y_title` is what is counted."""
+
+    name: str
+    title: str
+    note: str
+    y_title: str
+    y_format: str
+    lines: Sequence[Line]
+
+
 def _over_time(result: RunResult, *, is_interactive: bool) -> list[Drawing]:
     unit = time_unit(result.virtual_duration_s)
-    resources = requested_resources(result)
-    parts: tuple[tuple[str, str, str, str, str, list[Line]], ...] = (
-        (
-            "waiting",
-            "Waiting pods",
-            "to be tried, backing off, waiting for an event, and gated",
-            "pods",
-            COUNTS,
-            [_count_line(place) for place in _PLACES],
-        ),
-        ("running", "Pods on nodes", "", "pods", COUNTS, [_count_line("running")]),
-        (
-            "flow",
-            "Pods since the start",
-            "",
-            "pods",
-            COUNTS,
-            [_count_line(name) for name in _FLOWS],
-        ),
-        (
-            "used",
-            "Used share",
-            "requested of what all nodes have",
-            "share",
-            "~%",
-            [used_line(resource) for resource in resources],
-        ),
-        (
-            "stranded",
-            "Stranded share",
-            "free, but too little on its node for any pod of this run",
-            "share",
-            "~%",
-            [stranded_line(resource) for resource in resources],
-        ),
-        (
-            "imbalance",
-            "Imbalance",
-            "standard deviation of the used share over nodes",
-            "deviation",
-            "~%",
-            [imbalance_line(resource) for resource in resources],
-        ),
-        (
-            "in_use",
-            "In use",
-            "what pods really take, of what nodes have: of all nodes together, and p95 of nodes",
-            "share",
-            "~%",
-            [
-                line(resource)
-                for resource in USE_RESOURCES
-                for line in (in_use_line, in_use_p95_line)
-            ],
-        ),
-        (
-            "hot",
-            "Hot nodes",
-            "nodes of which more is in use than the scenario allows (hot)",
-            "nodes",
-            COUNTS,
-            [hot_nodes_line(resource) for resource in USE_RESOURCES],
-        ),
-        (
-            "lost",
-            "CPU lost since the start",
-            "what pods asked for while their node had no more",
-            "core seconds",
-            COUNTS,
-            [lost_cpu_line()],
-        ),
-        ("nodes", "Nodes", "", "nodes", COUNTS, [_count_line("nodes")]),
-        *(
-            (f"goal{index}", f"Goal: {goal}", GOAL_NOTE, "figure", FIGURES, [goal_line(goal)])
-            for index, goal in enumerate(followed_goals(result.samples))
-        ),
-    )
     drawings: list[Drawing] = []
-    for name, title, note, y_title, y_format, every in parts:
-        lines = [line for line in every if any(line[1](sample) for sample in result.samples)]
+    for each in _time_charts(result):
+        lines = [line for line in each.lines if any(line[1](sample) for sample in result.samples)]
         points = line_points(result.samples, lines, unit)
         values = {point["value"] for point in points}
         # Lines of zeros, and a number of nodes that never changes, are not drawn.
-        if not values or (name == "nodes" and len(values) == 1):
+        if not values or (each.name == "nodes" and len(values) == 1):
             continue
         chart = lines_chart(
             points,
             [line for line, _ in lines],
-            name=name,
+            name=each.name,
             unit=unit,
-            y_title=y_title,
-            y_format=y_format,
+            y_title=each.y_title,
+            y_format=each.y_format,
             is_interactive=is_interactive,
         )
-        drawings.append(Drawing(name, title, note, chart))
+        drawings.append(Drawing(each.name, each.title, each.note, chart))
     return drawings
+
+
+def _time_charts(result: RunResult) -> Iterator[_TimeChart]:
+    yield from _charts_of_pods()
+    yield from _charts_of_requests(requested_resources(result))
+    yield from _charts_of_use()
+    yield _TimeChart("nodes", "Nodes", "", "nodes", COUNTS, [_count_line("nodes")])
+    for index, goal in enumerate(followed_goals(result.samples)):
+        lines = [goal_line(goal)]
+        yield _TimeChart(f"goal{index}", f"Goal: {goal}", GOAL_NOTE, "figure", FIGURES, lines)
+
+
+def _charts_of_pods() -> Iterator[_TimeChart]:
+    note = "to be tried, backing off, waiting for an event, and gated"
+    places = [_count_line(place) for place in _PLACES]
+    yield _TimeChart("waiting", "Waiting pods", note, "pods", COUNTS, places)
+    yield _TimeChart("running", "Pods on nodes", "", "pods", COUNTS, [_count_line("running")])
+    flows = [_count_line(name) for name in _FLOWS]
+    yield _TimeChart("flow", "Pods since the start", "", "pods", COUNTS, flows)
+
+
+def _charts_of_requests(resources: Sequence[str]) -> Iterator[_TimeChart]:
+    note = "requested of what all nodes have"
+    yield _TimeChart("used", "Used share", note, "share", _SHARES, list(map(used_line, resources)))
+    note = "free, but too little on its node for any pod of this run"
+    lines = list(map(stranded_line, resources))
+    yield _TimeChart("stranded", "Stranded share", note, "share", _SHARES, lines)
+    note = "standard deviation of the used share over nodes"
+    lines = list(map(imbalance_line, resources))
+    yield _TimeChart("imbalance", "Imbalance", note, "deviation", _SHARES, lines)
+
+
+def _charts_of_use() -> Iterator[_TimeChart]:
+    note = "what pods really take, of what nodes have: of all nodes together, and p95 of nodes"
+    lines = [line(name) for name in USE_RESOURCES for line in (in_use_line, in_use_p95_line)]
+    yield _TimeChart("in_use", "In use", note, "share", _SHARES, lines)
+    note = "nodes of which more is in use than the scenario allows (hot)"
+    lines = list(map(hot_nodes_line, USE_RESOURCES))
+    yield _TimeChart("hot", "Hot nodes", note, "nodes", COUNTS, lines)
+    note, lines = "what pods asked for while their node had no more", [lost_cpu_line()]
+    yield _TimeChart("lost", "CPU lost since the start", note, "core seconds", COUNTS, lines)
 
 
 def _count_line(field: str) -> Line:
@@ -305,7 +281,7 @@ def _waiting_times(result: RunResult, *, is_interactive: bool) -> Drawing:
             y=alt.Y(
                 "share:Q",
                 title="share of all pods",
-                axis=alt.Axis(format="~%"),
+                axis=alt.Axis(format=_SHARES),
                 scale=alt.Scale(domain=[0, 1]),
             ),
             tooltip=[

@@ -2,7 +2,7 @@
 
 import csv
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
@@ -137,43 +137,31 @@ def csv_rows(
     is_more: Callable[[str], bool] = lambda name: False,
 ) -> Iterator[CsvRow]:
     """The lines of a file; `is_more` says of another column whether the file may have it."""
-    try:
-        with open_text(path) as file:
-            lines = _lines(file, path)
-            header = next(lines, _Line(1, [])).cells
-            _check_header(path, header, required, optional, is_more)
-            for number, cells in lines:
-                if not cells:
-                    continue
-                if len(cells) != len(header):
-                    raise InputError(
-                        f"{path}, line {number}: has {len(cells)} columns, expected "
-                        f"{len(header)} as in line 1"
-                    )
-                yield CsvRow(path, number, dict(zip(header, cells, strict=True)))
-    except OSError as error:
-        raise InputError(f'cannot read "{path}": {error.strerror}') from error
-    except UnicodeDecodeError as error:
-        raise InputError(f'cannot read "{path}": not text in UTF-8: {error.reason}') from error
+    lines = _lines(path)
+    header = next(lines, _Line(1, [])).cells
+    _check_header(path, header, required, optional, is_more)
+    for number, cells in lines:
+        if not cells:
+            continue
+        if len(cells) != len(header):
+            raise InputError(
+                f"{path}, line {number}: has {len(cells)} columns, expected {len(header)} as in "
+                "line 1"
+            )
+        yield CsvRow(path, number, dict(zip(header, cells, strict=True)))
 
 
 def headless_rows(path: Path, columns: Sequence[str]) -> Iterator[CsvRow]:
     """The lines of a file without a header, whose columns are these; the last may be missing."""
-    try:
-        with open_text(path) as file:
-            for number, cells in _lines(file, path):
-                if not cells:
-                    continue
-                if len(cells) > len(columns):
-                    raise InputError(
-                        f"{path}, line {number}: has {len(cells)} columns, expected "
-                        f"{len(columns)}: {', '.join(columns)}"
-                    )
-                yield CsvRow(path, number, dict(zip(columns, cells, strict=False)))
-    except OSError as error:
-        raise InputError(f'cannot read "{path}": {error.strerror}') from error
-    except UnicodeDecodeError as error:
-        raise InputError(f'cannot read "{path}": not text in UTF-8: {error.reason}') from error
+    for number, cells in _lines(path):
+        if not cells:
+            continue
+        if len(cells) > len(columns):
+            raise InputError(
+                f"{path}, line {number}: has {len(cells)} columns, expected {len(columns)}: "
+                f"{', '.join(columns)}"
+            )
+        yield CsvRow(path, number, dict(zip(columns, cells, strict=False)))
 
 
 class _Line(NamedTuple):
@@ -181,16 +169,23 @@ class _Line(NamedTuple):
     cells: list[str]
 
 
-def _lines(file: Iterable[str], path: Path) -> Iterator[_Line]:
-    reader = csv.reader(file, strict=True)
-    while True:
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise InputError(f"{path}, line {reader.line_num}: not CSV: {error}") from error
-        yield _Line(reader.line_num, [cell.strip() for cell in cells])
+def _lines(path: Path) -> Iterator[_Line]:
+    """The lines of a file; InputError if it cannot be read, or is no CSV."""
+    try:
+        with open_text(path) as file:
+            reader = csv.reader(file, strict=True)
+            while True:
+                try:
+                    cells = next(reader)
+                except StopIteration:
+                    return
+                except csv.Error as error:
+                    raise InputError(f"{path}, line {reader.line_num}: not CSV: {error}") from error
+                yield _Line(reader.line_num, [cell.strip() for cell in cells])
+    except OSError as error:
+        raise InputError(f'cannot read "{path}": {error.strerror}') from error
+    except UnicodeDecodeError as error:
+        raise InputError(f'cannot read "{path}": not text in UTF-8: {error.reason}') from error
 
 
 def _check_header(
