@@ -1,8 +1,10 @@
 """Copies of the process: their messages, their ends, and how many there are at one time."""
 
+import gc
 import os
 import signal
 from collections import defaultdict
+from contextlib import closing
 
 from kubestow.simulator.placement_tests.forks import Forks, Send, Work
 
@@ -70,3 +72,22 @@ def test_what_a_copy_changes_stays_in_it() -> None:
 
     messages, _ = collected(Forks(2), [change, change])
     assert (messages[0], messages[1], state["pods"]) == ([b"2"], [b"2"], 1)
+
+
+def free_fd() -> int:
+    """The number that the next file gets."""
+    fd = os.open(os.devnull, os.O_RDONLY)
+    os.close(fd)
+    return fd
+
+
+def test_nothing_is_left_of_it_once_it_is_closed() -> None:
+    def say(send: Send) -> None:
+        send(b"here")
+
+    before = free_fd()
+    with closing(Forks(2)) as forks:
+        collected(forks, [say, say, say])
+        assert gc.get_freeze_count() > 0
+    assert free_fd() == before
+    assert gc.get_freeze_count() == 0

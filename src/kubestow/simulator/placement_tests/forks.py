@@ -36,13 +36,19 @@ class Received(NamedTuple):
 
 
 class Forks:
-    """Up to `jobs` copies at one time."""
+    """Up to `jobs` copies at one time. The process that makes it closes it in the end."""
 
     def __init__(self, jobs: int) -> None:
         assert jobs > 0, jobs
         self._take_fd, self._give_fd = os.pipe()
         os.set_blocking(self._take_fd, False)
         os.write(self._give_fd, b"." * jobs)
+
+    def close(self) -> None:
+        """No copy can be made any more, and what was there is looked at by the collector again."""
+        os.close(self._take_fd)
+        os.close(self._give_fd)
+        gc.unfreeze()
 
     def run(self, works: Iterable[Work]) -> Generator[Received, None, None]:
         """Do each in a copy of this process; their messages as they come.

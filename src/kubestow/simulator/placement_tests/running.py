@@ -7,8 +7,8 @@ failure from the start of its case (`run_alone`): the results are equal.
 
 import math
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Final
 
@@ -28,7 +28,7 @@ from kubestow.simulator.placement_tests.for_each import (
     smallest_of,
     verdicts_after,
 )
-from kubestow.simulator.placement_tests.forks import Forks, Send
+from kubestow.simulator.placement_tests.forks import Forks, Received, Send
 from kubestow.simulator.placement_tests.history import is_live
 from kubestow.simulator.placement_tests.judged import message_of
 from kubestow.simulator.placement_tests.results import (
@@ -104,11 +104,20 @@ def _messages(
         for number, case in enumerate(cases):
             yield number, _Message(done=1, case=run_case(case, options))
         return
-    forks = Forks(options.jobs)
     chunks = list(_chunks(cases, options.jobs))
-    works = [partial(_run_in_copy, chunk, options, forks) for chunk in chunks]
+    with closing(Forks(options.jobs)) as forks:
+        works = [partial(_run_in_copy, chunk, options, forks) for chunk in chunks]
+        # Closed first: it ends the copies that still run.
+        with closing(forks.run(works)) as receiving:
+            yield from _of_copies(chunks, receiving)
+
+
+def _of_copies(
+    chunks: "Sequence[_Chunk]", receiving: Iterable[Received]
+) -> Iterator[tuple[int, _Message]]:
+    """The messages of copies; a case whose copy ended before it has an error as its result."""
     missing = {number: case for chunk in chunks for number, case in chunk}
-    for received in forks.run(works):
+    for received in receiving:
         if received.message is not None:
             message = msgspec.json.decode(received.message, type=_Message)
             if message.case is not None:
