@@ -139,7 +139,7 @@ def test_invalid_lists_are_empty_and_reported_together() -> None:
     assert info.required_affinity_terms == ()
     assert info.required_anti_affinity_terms == ()
     assert [entry.weight for entry in info.preferred_affinity_terms] == [7]
-    assert info.terms_error == (
+    assert info.terms.error == (
         "[requiredAffinityTerms: values: Invalid value: null:"
         " for 'in', 'notin' operators, values set can't be empty,"
         ' requiredAntiAffinityTerms: "Bogus" is not a valid label selector operator]'
@@ -155,7 +155,7 @@ def test_one_invalid_list_is_reported_without_brackets() -> None:
     anti = PodAffinity(preferred=(term,))
     info = PodInfo(make_pod(affinity=Affinity(pod_anti_affinity=anti)))
     assert info.preferred_anti_affinity_terms == ()
-    assert info.terms_error == (
+    assert info.terms.error == (
         'preferredAntiAffinityTerms: "Gt" is not a valid label selector operator'
     )
 
@@ -181,7 +181,7 @@ def test_terms_keep_their_order_and_fields() -> None:
         own,
     )
     assert info.preferred_anti_affinity_terms == (WeightedTerm(own, 3),)
-    assert info.terms_error == ""
+    assert info.terms.error == ""
 
 
 def test_equal_terms_of_two_pods_are_one() -> None:

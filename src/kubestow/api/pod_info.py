@@ -245,11 +245,6 @@ class PodInfo:
     def preferred_anti_affinity_terms(self) -> "tuple[WeightedTerm, ...]":
         return self.terms.preferred_anti_affinity
 
-    @property
-    def terms_error(self) -> str:
-        """The errors of the affinity terms as one text; empty if there are none."""
-        return self.terms.error
-
     def __repr__(self) -> str:
         return f"PodInfo({self.key}, uid={self.uid!r}, node={self.pod.spec.node_name!r})"
 

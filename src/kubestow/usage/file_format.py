@@ -106,8 +106,7 @@ class UsageWriter:
         self._file: BinaryIO = create(path, force=force)
 
     def write(self, measurements: Iterable[Measurement]) -> None:
-        for measurement in measurements:
-            self._file.write(_ENCODER.encode(_line(measurement)) + b"\n")
+        self._file.write(usage_bytes(measurements))
 
     def flush(self) -> None:
         self._file.flush()

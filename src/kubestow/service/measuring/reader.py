@@ -55,14 +55,13 @@ class LoadCondition(NamedTuple):
 
 
 class ReaderStatistics(NamedTuple):
-    """Reads by result; nodes by state; seconds since the last successful read, -1 if none."""
+    """Reads by result, and nodes by state."""
 
     succeeded: int
     failed: int
     usable: int
     stale: int
     unmeasured: int
-    since_success_s: float
 
 
 # How many nodes are usable, have a measurement that is not, and have none.
@@ -93,7 +92,6 @@ class MeasurementReader:
         self._counts = counts
         self._sleep = sleep
         self._succeeded = self._failed = 0
-        self._success_s: float | None = None
         self._error = ""
         self.condition = self._made("Unknown", "Starting", "the source has not been read yet")
 
@@ -119,17 +117,13 @@ class MeasurementReader:
             self._note_failure(f"{type(error).__name__}: {error}")
         else:
             self._succeeded += 1
-            self._success_s = self._clock.monotonic_s()
             self._error = ""
         if (self._succeeded + self._failed) % READS_PER_FORGETTING == 0:
             self._store.forget_old(self._clock.now_ns())
         self._judge()
 
     def statistics(self) -> ReaderStatistics:
-        since_s = -1.0
-        if self._success_s is not None:
-            since_s = self._clock.monotonic_s() - self._success_s
-        return ReaderStatistics(self._succeeded, self._failed, *self._counts(), since_s)
+        return ReaderStatistics(self._succeeded, self._failed, *self._counts())
 
     async def _add(self, batch: MeasurementBatch) -> None:
         if batch.bad_count:

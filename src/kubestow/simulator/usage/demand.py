@@ -44,7 +44,6 @@ _ROW: Final = np.dtype(
         ),
     ]
 )
-RowArray = npt.NDArray[np.void]
 
 
 class PodName(NamedTuple):
