@@ -1,12 +1,14 @@
 """Wrong input on every command: one line that says what is wrong, and how to get help."""
 
+import io
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from kubestow.service.cli import COMMANDS, main
+from kubestow.service.cli import COMMANDS, main, prepare_streams
 
 CLUSTER = """\
 apiVersion: v1
@@ -219,3 +221,49 @@ def test_a_full_disk_is_one_line(arguments: tuple[str, ...]) -> None:
     assert first == "kubestow: error: cannot write: No space left on device"
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
+
+
+def test_a_closed_output_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    shell = f'exec "{sys.executable}" -m kubestow simulate -f cluster.yaml >&-'
+    done = subprocess.run(
+        ["sh", "-c", shell],
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        cwd=tmp_path,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+ASCII = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
+
+
+def test_output_for_programs_is_utf8_in_any_locale(tmp_path: Path) -> None:
+    (tmp_path / "web.placement.yaml").write_text("expct: []\n")
+    command = [sys.executable, "-m", "kubestow", "test", "-o", "markdown"]
+    done = subprocess.run(command, capture_output=True, cwd=tmp_path, env=os.environ | ASCII)
+    assert (done.returncode, done.stderr) == (2, b"")
+    assert "\N{WARNING SIGN}" in done.stdout.decode()
+
+
+def test_a_letter_that_a_terminal_does_not_have_is_no_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written = io.BytesIO()
+    terminal = io.TextIOWrapper(written, encoding="ascii")
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    prepare_streams()
+    print("web → größe")
+    terminal.flush()
+    assert written.getvalue() == b"web ? gr??e\n"
+
+
+def test_a_name_that_is_no_text_is_printed(tmp_path: Path) -> None:
+    name = b"web\xff.placement.yaml"
+    (tmp_path / os.fsdecode(name)).write_text("expct: []\n")
+    command = [sys.executable, "-m", "kubestow", "test"]
+    done = subprocess.run(command, capture_output=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, b"")
+    assert 'did you mean "expect"?' in done.stdout.decode()

@@ -6,6 +6,7 @@ be used, 3 a plugin failed. `run` ends with 1 for every error, as kube-scheduler
 
 import errno
 import gc
+import io
 import math
 import os
 import sys
@@ -116,8 +117,24 @@ def options(
         typer.echo(context.get_help())
 
 
+def prepare_streams() -> None:
+    """What is written to a closed stream is dropped, and no text fails for its letters.
+
+    Files and other programs get UTF-8 whatever the locale is, as from kubectl. On a terminal "?"
+    stands for what its encoding does not have.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - the process's
+        elif isinstance(stream, io.TextIOWrapper):
+            encoding = None if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="replace")
+
+
 def main() -> None:
     """Run the command line; an error that a user can correct is one line, not a traceback."""
+    prepare_streams()
     # Hundreds of modules are imported, of which nothing becomes garbage.
     gc.set_threshold(*GC_THRESHOLDS)
     try:
