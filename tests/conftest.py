@@ -7,6 +7,7 @@ ones, so that a build does not fail for something its change did not touch. `tho
 hunting. Choose with HYPOTHESIS_PROFILE; where CI is set and nothing is chosen, it is `ci`.
 """
 
+import errno
 import gc
 import io
 import logging
@@ -55,6 +56,23 @@ settings.load_profile(
 # More than 14,000 tests are 700,000 objects that live as long as the process: none of them is
 # scanned again, and the others less often than by default, which saves about 7 % of the time.
 GC_THRESHOLDS = (20_000, 10, 10)
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """Makes a folder one that cannot be read, also for a user whom no permission stops."""
+
+    def close(folder: Path) -> None:
+        scan = os.scandir
+
+        def scandir(path: Any) -> Any:
+            if Path(path) == folder:
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return scan(path)
+
+        monkeypatch.setattr(os, "scandir", scandir)
+
+    return close
 
 
 @pytest.fixture(autouse=True)

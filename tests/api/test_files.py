@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kubestow.api.files import Document, load_documents
-from kubestow.errors import DecodeError
+from kubestow.errors import DecodeError, InputError
 
 Write = Callable[[str, str | bytes], Path]
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\n"
@@ -391,4 +391,15 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_an_empty_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DecodeError, match=r"holds no \.yaml, \.yml, \.json file"):
+        load_documents([tmp_path])
+
+
+def test_a_folder_below_that_cannot_be_read_is_named(
+    write: Write, tmp_path: Path, closed: Callable[[Path], None]
+) -> None:
+    write("a.yaml", POD % "a")
+    (tmp_path / "more").mkdir()
+    assert len(load_documents([tmp_path])) == 1
+    closed(tmp_path / "more")
+    with pytest.raises(InputError, match=r'^cannot read ".*/more": Permission denied$'):
         load_documents([tmp_path])

@@ -5,6 +5,7 @@ import io
 import os
 import tracemalloc
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from kubestow.files.reading import (
     DamagedError,
     InputTooLargeError,
     Unpacker,
+    files_below,
     limit_input,
     open_text,
     read_file,
@@ -161,3 +163,27 @@ def test_files_are_limited_together() -> None:
     assert total.counted(b"12345") == b"12345"
     with pytest.raises(InputTooLargeError, match="the files have more than the limit of 10 bytes"):
         total.counted(b"1")
+
+
+def test_a_folder_below_that_cannot_be_read_is_an_error_not_an_empty_one(
+    tmp_path: Path, closed: Callable[[Path], None]
+) -> None:
+    (tmp_path / "b" / "c").mkdir(parents=True)
+    (tmp_path / "skipped").mkdir()
+    for name in ("a", "b/d", "b/c/e", "skipped/f"):
+        (tmp_path / name).touch()
+    (tmp_path / "link").symlink_to(tmp_path / "b")
+
+    def found() -> list[str]:
+        return [
+            str(path.relative_to(tmp_path)) for path in files_below(tmp_path, skipped=("skipped",))
+        ]
+
+    assert found() == ["a", "b/d", "b/c/e"]
+    closed(tmp_path / "b" / "c")
+    with pytest.raises(InputError, match=r'^cannot read ".*/b/c": Permission denied$'):
+        found()
+    noted: list[OSError] = []
+    left = list(files_below(tmp_path / "b", unreadable=noted.append))
+    assert left == [tmp_path / "b" / "d"]
+    assert [error.filename for error in noted] == [str(tmp_path / "b" / "c")]

@@ -33,7 +33,14 @@ from kubestow.api.yaml_text import (
     yaml_nodes,
 )
 from kubestow.errors import DecodeError
-from kubestow.files.reading import DamagedError, TotalSize, read_file, read_stream, unpacked
+from kubestow.files.reading import (
+    DamagedError,
+    TotalSize,
+    files_below,
+    read_file,
+    read_stream,
+    unpacked,
+)
 
 STDIN: Final = "-"
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -156,7 +163,7 @@ def _read_all(
 def _files_at(path: Path) -> list[Path]:
     if not os.path.isdir(path):  # unlike `Path.is_dir`, also for a name that is too long
         return [path]
-    files = sorted(file for file in path.rglob("*") if _is_manifest(file) and file.is_file())
+    files = sorted(file for file in files_below(path) if _is_manifest(file) and file.is_file())
     if not files:
         raise DecodeError(f'directory "{path}" holds no {", ".join(_SUFFIXES)} file')
     return files

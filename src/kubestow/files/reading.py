@@ -13,6 +13,7 @@ import os
 import re
 import stat
 import zlib
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Final, Protocol, TextIO
 
@@ -88,6 +89,26 @@ def read_file(path: str | Path) -> bytes:
         # One byte more: a file that grows meanwhile is read as a stream.
         content = file.read(status.st_size + 1)
         return content if len(content) <= status.st_size else _rest(file, str(path), content)
+
+
+def _refuse(error: OSError) -> None:
+    raise InputError(f'cannot read "{error.filename}": {error.strerror}') from error
+
+
+def files_below(
+    folder: Path,
+    *,
+    skipped: Collection[str] = (),
+    unreadable: Callable[[OSError], None] = _refuse,
+) -> Iterator[Path]:
+    """What is no folder in this one and below; InputError for a folder that cannot be read.
+
+    Folders with a name of `skipped` are left out, and those that cannot be read if `unreadable`
+    returns. Links to folders are not followed.
+    """
+    for path, folders, files in os.walk(folder, onerror=unreadable):
+        folders[:] = sorted(set(folders).difference(skipped))
+        yield from (Path(path, name) for name in sorted(files))
 
 
 def open_text(path: str | Path) -> TextIO:

@@ -1,5 +1,6 @@
 """Wrong files end with one line that names the file, the line, the field and what is near."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -225,3 +226,19 @@ def test_files_are_found_by_their_suffix(tmp_path: Path) -> None:
     assert case.name == "x"
     with pytest.raises(InputError, match="there is no file or folder"):
         find_tests([tmp_path / "none"])
+
+
+def test_a_folder_below_that_cannot_be_read_is_named(
+    tmp_path: Path, closed: Callable[[Path], None]
+) -> None:
+    (tmp_path / "web.placement.yaml").touch()
+    (tmp_path / "more").mkdir()
+    assert find_tests([tmp_path]) == [tmp_path / "web.placement.yaml"]
+    closed(tmp_path / "more")
+    with pytest.raises(InputError, match=r'^cannot read ".*/more": Permission denied$'):
+        find_tests([tmp_path])
+
+
+def test_a_name_that_is_too_long_is_no_test() -> None:
+    with pytest.raises(InputError, match="there is no file or folder"):
+        find_tests([Path("a" * 300)])

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubestow.api.files import Document
 from kubestow.errors import InputError
-from kubestow.files.reading import read_file
+from kubestow.files.reading import files_below, read_file
 from kubestow.simulator.comparison.task import PackedFiles
 from kubestow.simulator.scenario.document import ScenarioDocument
 from kubestow.simulator.scenario.reading import read_scenario
@@ -58,7 +58,7 @@ def _files_at(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         yield path
         return
-    yield from sorted(file for file in path.rglob("*") if file.is_file())
+    yield from sorted(file for file in files_below(path) if file.is_file())
 
 
 def _content(path: Path) -> bytes:

@@ -15,7 +15,7 @@ from kubestow.cluster.documents import is_list
 from kubestow.editions import edition_named
 from kubestow.editions.edition import Edition
 from kubestow.errors import ConfigError, DecodeError, InputError
-from kubestow.files.reading import DamagedError, read_file, unpacked
+from kubestow.files.reading import DamagedError, files_below, read_file, unpacked
 
 DECISION_KEYS: Final = ("name", "objects", "incoming", "expected")
 RUN_KEYS: Final = ("name", "objects", "initial", "steps", "expected", "final")
@@ -39,7 +39,7 @@ def find_recordings(path: Path) -> list[Path]:
     """The files at a path: itself, or all recordings in a directory and below."""
     if not os.path.isdir(path):  # unlike `Path.is_dir`, also for a name that is too long
         return [path]
-    files = [file for pattern in ("*.json", "*.json.gz") for file in path.rglob(pattern)]
+    files = [file for file in files_below(path) if file.name.endswith((".json", ".json.gz"))]
     if not files:
         raise InputError(f'there are no recordings in "{path}"; expected *.json.gz or *.json')
     return sorted(files, key=lambda file: (len(file.parts), file))

@@ -6,6 +6,7 @@ does not end in its middle by a mistake that could be found before.
 
 import itertools
 import math
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, cast
@@ -20,7 +21,7 @@ from kubestow.config.feature_gates import parse_gates
 from kubestow.editions import DEFAULT, edition_named
 from kubestow.editions.edition import Version
 from kubestow.errors import ConfigError, InputError
-from kubestow.files.reading import read_file
+from kubestow.files.reading import files_below, read_file
 from kubestow.simulator.comparison.task import SchedulerVariant
 from kubestow.simulator.input.pods import without_placements
 from kubestow.simulator.placement_tests.cases import (
@@ -57,10 +58,11 @@ def find_tests(paths: Iterable[Path]) -> list[Path]:
     """The files of tests: those that are named, and all of their kind in folders."""
     found: list[Path] = []
     for path in paths:
-        if not path.exists():
+        if not os.path.exists(path):  # unlike `Path.exists`, also for a name that is too long
             raise InputError(f'there is no file or folder "{path}"')
-        if path.is_dir():
-            found += sorted(file for file in path.rglob(f"*{SUFFIX}") if file.is_file())
+        if os.path.isdir(path):
+            tests = (file for file in files_below(path) if file.name.endswith(SUFFIX))
+            found += sorted(file for file in tests if file.is_file())
         else:
             found.append(path)
     return list(dict.fromkeys(found))

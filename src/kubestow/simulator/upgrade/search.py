@@ -6,13 +6,14 @@ large, binary or beyond the limits is counted and named, not read.
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
 from kubestow.api.files import Document
 from kubestow.editions.noticed import ChangedName, NoticedChanges
 from kubestow.errors import InputError
+from kubestow.files.reading import files_below
 from kubestow.simulator.upgrade.objects import described
 from kubestow.simulator.upgrade.report import Effect, UpgradeFinding
 
@@ -36,7 +37,8 @@ class SearchedFiles(NamedTuple):
 def search_files(paths: Sequence[Path], noticed: NoticedChanges, *, is_back: bool) -> SearchedFiles:
     """Search files, and all files of folders; InputError if one that is named does not exist."""
     for path in paths:
-        if not path.is_file() and not path.is_dir():
+        # Unlike the methods of `Path`, also for a name that is too long.
+        if not os.path.isfile(path) and not os.path.isdir(path):
             raise InputError(f"--search: there is no file or folder {path}")
     return _Search(noticed, is_back=is_back).run(paths)
 
@@ -64,7 +66,7 @@ class _Search:
         return name.after if self._is_back else name.before
 
     def run(self, paths: Sequence[Path]) -> SearchedFiles:
-        for path in _files(paths):
+        for path in _files(paths, self._leave_out):
             if self._searched == FILES_MAX:
                 self._left_out.append(f"files after the first {FILES_MAX:,}")
                 break
@@ -83,13 +85,16 @@ class _Search:
         except UnicodeDecodeError:
             return  # Not text.
         except OSError as error:
-            self._left_out.append(f"{path}: {error.strerror}")
+            self._leave_out(error)
             return
         self._searched += 1
         for number, line in enumerate(text.splitlines(), start=1):
             seen = {(found.lastindex or 1, found[0]) for found in self._pattern.finditer(line)}
             for index, word in sorted(seen):
                 self._findings.append(self._finding(f"{path}:{number}", index - 1, word))
+
+    def _leave_out(self, error: OSError) -> None:
+        self._left_out.append(f"{error.filename}: {error.strerror}")
 
     def in_document(self, document: Document) -> Iterator[UpgradeFinding]:
         where = f"{described(document.raw)} ({document.source})"
@@ -124,17 +129,12 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(each)
 
 
-def _files(paths: Sequence[Path]) -> Iterator[Path]:
+def _files(paths: Sequence[Path], unreadable: Callable[[OSError], None]) -> Iterator[Path]:
     """In the order given; those of a folder in the order of their names."""
     for path in paths:
-        if not path.is_dir():
+        if not os.path.isdir(path):
             yield path
             continue
-        for folder, folders, files in os.walk(path):
-            folders[:] = sorted(set(folders) - _SKIPPED_FOLDERS)
-            yield from (Path(folder, name) for name in sorted(files) if _is_plain(folder, name))
-
-
-def _is_plain(folder: str, name: str) -> bool:
-    """Whether it is a file, no pipe or device, which might never end."""
-    return Path(folder, name).is_file()
+        # Only plain files: a pipe or a device might never end.
+        found = files_below(path, skipped=_SKIPPED_FOLDERS, unreadable=unreadable)
+        yield from (file for file in found if file.is_file())
