@@ -148,3 +148,56 @@ def test_one_more_node_is_tried_beside_smaller_changes(make_cluster: MakeCluster
     # Smaller changes that place as many come before it.
     assert list(found)[-1] == "AddNode"
     assert len(found) > 3
+
+
+def test_amounts_that_differ_are_those_of_most_pods(make_cluster: MakeCluster) -> None:
+    """The pods of a cause wait for the same reason, and need different amounts."""
+    counts = {"9": 2, "10": 3, "11": 1, "12": 1}
+    pods = [pod for cpu, count in counts.items() for pod in replicas(count, f"of{cpu}", cpu=cpu)]
+    cluster = make_cluster(make_node("a", cpu="4"), *pods)
+    (cause,) = explain_many(cluster, waiting_pods(cluster), has_remedies=False).causes
+    assert (cause.text, cause.count) == ("Insufficient cpu", 7)
+    assert cause.evidence == (
+        "3 pods, 1 node: needs 10 cpu, 4 of 4 free",
+        "2 pods, 1 node: needs 9 cpu, 4 of 4 free",
+        "1 pod, 1 node: needs 11 cpu, 4 of 4 free",
+        "1 pod: other amounts",
+    )
+
+
+def test_a_reason_is_named_once(make_cluster: MakeCluster) -> None:
+    """Evicting pods may help on one of the nodes, and cannot on the other."""
+    full, waiting = make_pod("full", cpu="4", node="a"), make_pod("waits", cpu="3", priority=1)
+    cluster = make_cluster(make_node("a", cpu="4"), make_node("b", cpu="2"), full, waiting)
+    (cause,) = explain_many(cluster, [waiting], has_remedies=False).causes
+    assert cause.text == "Insufficient cpu"
+    assert cause.reasons == ("Insufficient cpu", "Insufficient cpu")
+    history = AttemptHistory(cluster.clock)
+    history._keep(cluster.decide(waiting).freeze(), 2)
+    (kept,) = explain_kept(kept_attempts(cluster.scheduler, history, "")).causes
+    assert kept.text == "Insufficient cpu"
+
+
+def test_without_nodes_that_is_the_cause(make_cluster: MakeCluster) -> None:
+    pod = make_pod("p")
+    cluster = make_cluster(pod)
+    found = explain_many(cluster, [pod])
+    assert found.summary == "1 of 1 waiting pod fits nowhere"
+    history = AttemptHistory(cluster.clock)
+    history._keep(cluster.decide(pod).freeze(), 2)
+    for each in (found, explain_kept(kept_attempts(cluster.scheduler, history, ""))):
+        (cause,) = each.causes
+        assert cause.text == "no nodes available to schedule pods"
+        assert cause.reason_codes == ("NoNodes",)
+        assert cause.evidence == ()
+
+
+def test_a_change_of_pods_without_an_owner_says_how_many_it_is_made_to(
+    make_cluster: MakeCluster,
+) -> None:
+    pods = [make_pod(f"p{number}", cpu="9") for number in range(3)]
+    nodes = [make_node(name, cpu="4") for name in "abc"]
+    cluster = make_cluster(*nodes, *pods)
+    first = explain_many(cluster, pods).remedies[0]
+    assert first.text.startswith("Pod default/p0 and 2 pods like it: lower the cpu request")
+    assert (first.places, first.of) == (3, 3)

@@ -19,6 +19,7 @@ from kubestow.explain.cluster import StillCluster
 from kubestow.explain.evidence.collected import reason_evidence
 from kubestow.explain.many_explanation import Cause, ManyExplanation, OwnerCount, SharedRemedy
 from kubestow.explain.pod import evidence_context
+from kubestow.explain.reason_codes import reason_code
 from kubestow.explain.suggestions.owners import origin_of
 from kubestow.explain.suggestions.remedy import Remedy, rank
 from kubestow.explain.suggestions.search import (
@@ -40,6 +41,7 @@ OF_CLASS: Final = 3
 TRIED_TOGETHER: Final = 8
 SHOWN_MAX: Final = 5
 _EVIDENCE_SHOWN: Final = 3
+_AMOUNTS_SHOWN: Final = 3
 
 
 class _Class(NamedTuple):
@@ -95,7 +97,7 @@ def _summary(waiting: int, stuck: int) -> str:
         return "no pod waits"
     if not stuck:
         return f"{counted(waiting, 'pod')} that wait all fit"
-    return f"{stuck} of {counted(waiting, 'waiting pod')} fit nowhere"
+    return f"{stuck} of {counted(waiting, 'waiting pod')} {'fits' if stuck == 1 else 'fit'} nowhere"
 
 
 def _classes(pods: Iterable[Pod]) -> list[_Class]:
@@ -121,6 +123,11 @@ def _why(cluster: StillCluster, pod: Pod) -> _Why:
 def why_of(cluster: StillCluster, pod: Pod, attempt: FrozenDecision) -> _Why:
     """The reasons of an attempt, with what is behind the first ones."""
     groups = reason_groups(attempt)
+    if not groups and attempt.status is not None:
+        # No node was asked: there is none, or the attempt failed before.
+        reasons = attempt.status.reasons
+        plugin = attempt.status.plugin
+        return _Why(reasons, tuple(reason_code(plugin, reason) for reason in reasons), ())
     context = evidence_context(cluster, pod)
     evidence: list[str] = []
     for group in groups[:_EVIDENCE_SHOWN]:
@@ -145,10 +152,10 @@ def _causes(cluster: StillCluster, found: Sequence[tuple[_Class, _Why]]) -> list
         owners = Counter(owner_text(cluster, pod) for pod in pods)
         causes.append(
             Cause(
-                text=", ".join(why.reasons) or "the attempt failed",
+                text=", ".join(dict.fromkeys(why.reasons)) or "the attempt failed",
                 reasons=why.reasons,
                 reason_codes=why.codes,
-                evidence=why.evidence,
+                evidence=_evidence(entries),
                 count=len(pods),
                 pods=tuple(object_ref(pod.metadata) for pod in pods[:PODS_NAMED]),
                 owners=tuple(
@@ -158,6 +165,19 @@ def _causes(cluster: StillCluster, found: Sequence[tuple[_Class, _Why]]) -> list
             )
         )
     return sorted(causes, key=lambda each: -each.count)
+
+
+def _evidence(entries: Sequence[tuple[_Class, _Why]]) -> tuple[str, ...]:
+    """What is behind equal reasons; where that differs from pod to pod, with how many it is of."""
+    counts = Counter[tuple[str, ...]]()
+    for each, why in entries:
+        counts[why.evidence] += len(each.pods)
+    if len(counts) == 1:
+        return entries[0][1].evidence
+    shown = counts.most_common(_AMOUNTS_SHOWN)
+    lines = [f"{counted(count, 'pod')}, {text}" for evidence, count in shown for text in evidence]
+    rest = counts.total() - sum(count for _, count in shown)
+    return (*lines, f"{counted(rest, 'pod')}: other amounts") if rest else tuple(lines)
 
 
 def owner_text(cluster: StillCluster, pod: Pod) -> str:
@@ -238,4 +258,7 @@ def _changed(pod: Pod, change: Remedy) -> Pod:
 def _text(cluster: StillCluster, change: Remedy, of: _Class) -> str:
     if change.objects or change.removed:
         return change.text
-    return f"{owner_text(cluster, of.first)}: {change.text}"
+    is_alone = origin_of(cluster, of.first) is None
+    others = len(of.pods) - 1
+    alike = f" and {counted(others, 'pod')} like it" if others and is_alone else ""
+    return f"{owner_text(cluster, of.first)}{alike}: {change.text}"

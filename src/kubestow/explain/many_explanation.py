@@ -23,7 +23,7 @@ class Cause(_Part, frozen=True, kw_only=True):
     """Pods that wait for the same reasons.
 
     reasons       kube-scheduler's texts, that of most nodes first; `reason_codes` are their codes
-    evidence      what is behind them, for the first of the pods
+    evidence      what is behind them; where that differs from pod to pod, of the first pods
     pods          the first of `count`
     """
 

@@ -39,16 +39,22 @@ def _reasons(attempt: FrozenDecision) -> Counter[tuple[str, str]]:
         for reason in group.status.reasons:
             code = reason_code(group.status.plugin, reason)
             found[reason, code] += len(group.nodes)
+    if not found and attempt.status is not None:
+        # No node was asked: there is none, or the attempt failed before.
+        plugin = attempt.status.plugin
+        found.update({(each, reason_code(plugin, each)): 0 for each in attempt.status.reasons})
     return found
 
 
 def _cause(entries: list[tuple[str, Counter[tuple[str, str]]]]) -> Cause:
     reasons = entries[0][1].most_common()
     return Cause(
-        text=", ".join(reason for (reason, _), _ in reasons) or "the attempt failed",
+        text=", ".join(dict.fromkeys(reason for (reason, _), _ in reasons)) or "the attempt failed",
         reasons=tuple(reason for (reason, _), _ in reasons),
         reason_codes=tuple(code for (_, code), _ in reasons),
-        evidence=tuple(f"{counted(count, 'node')}: {reason}" for (reason, _), count in reasons),
+        evidence=tuple(
+            f"{counted(count, 'node')}: {reason}" for (reason, _), count in reasons if count
+        ),
         count=len(entries),
         pods=tuple(key for key, _ in entries[:PODS_NAMED]),
         owners=(),

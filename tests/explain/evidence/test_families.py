@@ -19,6 +19,7 @@ from kubestow.explain.explanation import Explanation
 from kubestow.explain.pod import explain_pod
 from kubestow.explain.reason_codes import known_codes
 from kubestow.testing import make_node, make_pod
+from kubestow.testing.storage import FAST, make_claim, make_storage_class
 
 MakeCluster = Callable[..., StillCluster]
 ZONE = "topology.kubernetes.io/zone"
@@ -101,6 +102,23 @@ def test_facts_say_how_much_and_which(
 ) -> None:
     explanation = explain_pod(make_cluster(*objects, pod), pod)
     assert texts(explanation) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("mode", "volume", "expected"),
+    [
+        ("Immediate", "", "not bound, and its class binds at once"),
+        ("WaitForFirstConsumer", "pv", "names the volume pv, but no controller has bound it"),
+    ],
+)
+def test_a_claim_that_a_controller_has_to_bind(
+    make_cluster: MakeCluster, mode: str, volume: str, expected: str
+) -> None:
+    pod, claim = make_pod(pvcs=["c"]), make_claim(volume=volume, is_bound=False)
+    cluster = make_cluster(make_node("a"), make_storage_class(FAST, mode=mode), claim, pod)
+    assert texts(explain_pod(cluster, pod)) == [
+        f"PersistentVolumeClaim c (class {FAST}): {expected}"
+    ]
 
 
 def test_nominated_pods_are_counted_and_named(make_cluster: MakeCluster) -> None:

@@ -249,7 +249,12 @@ def unbound_claims(view: NodeView, _: str) -> list[Fact]:
         name = claim_class(claim)
         if name and context.objects.storage_classes.get(name) is None:
             found.append(_missing(context, "StorageClass", "", name))
-        detail = "not bound, and its class binds at once" if name else "not bound, without a class"
+        if claim.spec.volume_name:
+            detail = f"names the volume {claim.spec.volume_name}, but no controller has bound it"
+        else:
+            detail = (
+                "not bound, and its class binds at once" if name else "not bound, without a class"
+            )
         found.append(_claim(claim, "ClaimNotBound", detail))
     return found
 
