@@ -148,6 +148,17 @@ def test_pods_are_excluded(run: Run) -> None:
     assert "it is excluded" in out
 
 
+def test_what_was_to_stay_and_is_not_there_is_noted(run: Run) -> None:
+    """A name that is misspelt protects nothing."""
+    _, out, _ = run("--goal", "balance", "--exclude-namespace", "defalt", "--exclude", "app=wbe")
+    assert 'note: the namespace "defalt", which is excluded, has no pods on nodes' in out
+    assert "note: no pod has the labels of 1 excluded selector" in out
+    _, out, _ = run("--goal", "balance", "--nodes", "pool=none")
+    assert "note: no node has the labels of those chosen, so every pod stays" in out
+    chosen = ("--exclude-namespace", "default", "--exclude", "app=web", "--nodes", "!pool")
+    assert "note:" not in run("--goal", "balance", *chosen)[1]
+
+
 def test_prices_come_from_a_file_and_a_label(run: Run, tmp_path: Path) -> None:
     cluster = [
         node("a", labels={"type": "large"}),
@@ -186,6 +197,7 @@ def test_prices_come_from_a_file_and_a_label(run: Run, tmp_path: Path) -> None:
         (["--descheduler", "policy.yaml", "-o", "script"], "leave out -o script"),
         (["--descheduler", "policy.yaml", "--report", "p.html"], "--report is for a plan"),
         (["--descheduler", "policy.yaml", "--surge"], "--surge is for a plan"),
+        (["--goal", "balance", "--rounds", "3"], "give one with --descheduler"),
         (["--goal", "balance", "--report", "plan.pdf"], "a name that ends with .html"),
         (["--goal", "balance", "--report", "/nowhere/plan.html"], "there is no folder"),
     ],

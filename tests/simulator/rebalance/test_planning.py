@@ -379,3 +379,13 @@ def test_whole_nodes_are_not_tried_while_single_evictions_help(
     cluster = [*map(node, names), node("large", cpu="63"), owner("web", len(names)), *pods]
     plan = planned("defragment=cpu:4", *cluster, max_moves=1, exhaustive_trials=1)
     assert plan.figure_after == plan.figure_before + 1
+
+
+def test_pods_that_go_with_their_node_are_no_violation() -> None:
+    """Static pods of kubeadm tolerate NoExecute only, on a node with NoSchedule."""
+    tainted = node("a", taints=[{"key": "control-plane", "effect": "NoSchedule"}])
+    mirror = {"kubernetes.io/config.mirror": "x"}
+    static = pod("etcd-a", "a", kind="Node", annotations=mirror)
+    plan = planned("violations", tainted, node("b"), owner("web", 1), static, pod("web-1", "a"))
+    assert plan.figure_before == 1
+    assert moves(plan) == [("web-1", "a", "b")]

@@ -205,6 +205,7 @@ class Planner:
         if ground.placed_count:
             pods = counted(ground.placed_count, "pod")
             yield f"placed first, because they waited in the input: {pods}"
+        yield from self._unmatched()
         node_count = len(ground.cluster.snapshot)
         share = ground.cluster.config.percentage_of_nodes_to_score
         if node_count > _ALL_NODES and share != 100:
@@ -213,6 +214,26 @@ class Planner:
                 "it begins depends on the pods before; with percentageOfNodesToScore: 100 it looks "
                 "at all of them"
             )
+
+    def _unmatched(self) -> Iterator[str]:
+        """What was to stay, or to be moved, and is not there: a name may be misspelt."""
+        options, infos = self._options, self._ground.cluster.snapshot.node_infos
+        pods = [pod for info in infos for pod in info.pods]
+        namespaces = {pod.namespace for pod in pods}
+        for name in options.excluded_namespaces:
+            if name not in namespaces:
+                yield f'the namespace "{name}", which is excluded, has no pods on nodes'
+        unmatched = sum(
+            not any(selector.matches(pod.pod.metadata.labels) for pod in pods)
+            for selector in options.excluded_selectors
+        )
+        if unmatched:
+            yield f"no pod has the labels of {counted(unmatched, 'excluded selector')}"
+        chosen = options.node_selector
+        if chosen is not None and not any(
+            chosen.matches(node.metadata.labels) for node in self._ground.cluster.objects.nodes
+        ):
+            yield "no node has the labels of those chosen, so every pod stays"
 
 
 def _planned(pod: PodInfo) -> EvictedPod:

@@ -238,15 +238,16 @@ def rebalance(
         ),
     ] = None,
     rounds: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--rounds",
             metavar="N",
             min=1,
             help="How often the policy runs at most, each time on what the run before left.",
+            show_default="10",
             rich_help_panel=_POLICY,
         ),
-    ] = 10,
+    ] = None,
     config_file: ConfigFile = None,
     feature_gates: FeatureGates = None,
     compatibility: Compatibility = None,

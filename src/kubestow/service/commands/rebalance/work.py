@@ -56,6 +56,7 @@ from kubestow.usage.file_format import read_usage
 
 _NOTHING_HELPS: Final = 1  # exit codes
 _PLUGIN_FAILED: Final = 3
+_ROUNDS: Final = 10
 
 
 class RebalanceRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,13 +87,15 @@ class RebalanceRequest(msgspec.Struct, frozen=True, kw_only=True):
     run: RunRequest | None = None
     # A policy of the descheduler that is judged instead.
     policy: Path | None = None
-    rounds: int = 10
+    rounds: int | None = None
 
 
 def rebalanced(request: RebalanceRequest) -> int:
     """Make a plan and print it, or carry it out, or judge a policy; the exit code."""
     if request.policy is not None:
         return _judged(request, request.policy)
+    if request.rounds is not None:
+        raise InputError("--rounds is of a policy: give one with --descheduler")
     if not request.goal:
         raise InputError(f"which figure shall get better? Give --goal with {', '.join(NAMES)}")
     # What is wrong with options is found before a cluster is read.
@@ -179,7 +182,7 @@ class _Work:
         return 0 if plan.moves or is_done else _NOTHING_HELPS
 
     def judgement(self, policy: DeschedulerPolicy) -> PolicyJudgement:
-        documents, rounds = self._documents(), self._request.rounds
+        documents, rounds = self._documents(), self._request.rounds or _ROUNDS
         with progress_bar("Following the policy") as progress:
             task = progress.add_task("", total=rounds)
             return judge_policy(

@@ -2,7 +2,8 @@
 
 A pod is taken off its node in thought, and the node is judged by the scheduler's own filters: node
 affinity and selector, taints, the pod's required affinity and anti-affinity to others, and its hard
-spread constraints. A closed (cordoned) node is no violation, nor is too little room.
+spread constraints. A closed (cordoned) node is no violation, nor is too little room. Pods that go
+with their node do not count: no scheduler places static pods, and no plan moves daemons.
 """
 
 from collections.abc import Hashable, Iterator
@@ -23,6 +24,7 @@ from kubestow.index.nodes import SimulatedNode, nodes_of
 from kubestow.plugins.inter_pod_affinity.filtering import FORBIDDEN
 from kubestow.plugins.pod_topology_spread.constraints import HARD
 from kubestow.plugins.pod_topology_spread.plugin import PodTopologySpread
+from kubestow.simulator.rebalance.goals.empty_nodes import keeps_node
 from kubestow.simulator.rebalance.goals.goal import Goal
 from kubestow.simulator.rebalance.ground import Ground
 
@@ -94,7 +96,7 @@ class Violations(Goal):
     def is_violated(self, pod: PodInfo, row: int) -> bool:
         """Whether the filters would keep a pod off the node that it is on."""
         profile = self._cluster.profile_of(pod.pod)
-        if profile is None:
+        if profile is None or not keeps_node(pod.pod):
             return False
         return self._is_tainted(profile, pod, row) or any(
             self._is_rejected(profile, name, pod, row)
