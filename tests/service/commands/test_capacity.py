@@ -197,6 +197,7 @@ def test_a_plugin_that_fails_ends_with_code_3(run: Run) -> None:
         (("--drain-check", "--shape", "cpu=1"), "--shape needs --need"),
         (("--drain-check", "--limit", "1"), "--limit needs --fit or --headroom"),
         (("--fit", "pod.yaml", "--pool-label", "a"), "--pool-label needs --headroom"),
+        (("--headroom", "--usage", "/dev/null"), "--usage /dev/null: nothing is measured of any"),
         (("--fit", "gone.yaml"), 'cannot read "gone.yaml": No such file or directory'),
         (("--fit", "cluster.yaml"), "cluster.yaml#1: a Node has no copies; give a pod, or an"),
         (("--fit", "pod.yaml", "--cordon", "x"), 'there is no node "x" among the 2 of the cluste'),

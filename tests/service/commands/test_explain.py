@@ -218,6 +218,12 @@ def test_annotations_are_an_object_of_texts(path: str) -> None:
             "--from is what a running scheduler has kept; leave out -f, --node",
             id="from-and-files",
         ),
+        pytest.param(
+            ["web", "--insecure-skip-tls-verify"],
+            2,
+            "--insecure-skip-tls-verify is for --from",
+            id="nothing-to-verify",
+        ),
     ],
 )
 def test_what_is_wrong_is_one_sentence(

@@ -85,7 +85,8 @@ def test_a_wrong_file_does_not_keep_others_from_running(folder: Path) -> None:
         (["--against", "none"], '"none" is neither a folder nor a revision of git'),
         (["--init", "web.yaml"], "expected a name that ends with .placement.yaml"),
         (["--init", "web.placement.yaml"], "exists and is not overwritten"),
-        (["-f", "web.yaml"], "-f and --from-cluster need --init"),
+        (["-f", "web.yaml"], "-f and options of a live cluster need --init"),
+        (["--context", "live"], "-f and options of a live cluster need --init"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(folder: Path, words: list[str], message: str) -> None:

@@ -69,6 +69,8 @@ def answer(request: CapacityRequest) -> int:
     copies = _copies(request)
     shapes = read_shapes(request.shapes) if request.is_need else []
     in_use = None if request.usage is None else nodes_in_use(read_usage(request.usage))
+    if in_use is not None and not in_use:
+        raise InputError(f"--usage {request.usage}: nothing is measured of any node")
     edition = edition_of(request.cluster, request.compatibility)
     gates = checked_gates(request.feature_gates, edition)
     loaded = load_scheduler_config(request.config_file, gates=gates)

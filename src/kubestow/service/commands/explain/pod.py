@@ -42,6 +42,10 @@ _HELPED: Final = ("Unschedulable", "Gated")
 
 def explain_and_print(request: ExplainRequest) -> int:
     """Explain the pod, or all pods asked for, and print that; the exit code."""
+    if request.skips_verification and not request.from_address:
+        raise InputError(
+            "--insecure-skip-tls-verify is for --from; for the API server the kubeconfig says it"
+        )
     if is_of_many(request):
         with warnings_on_stderr():
             explain_many_and_print(request)

@@ -35,9 +35,11 @@ from kubestow.simulator.simulation import SimulationResult
 def simulate_files(request: SimulateRequest) -> int:
     """Simulate and print the result; the exit code."""
     if request.until or request.seed is not None:
-        raise InputError("--until and --seed need --scenario")
-    if request.nodes is not None or request.pods is not None:
-        raise InputError("--nodes and --pods are files of a trace: give its format with --trace")
+        raise InputError("--until needs --scenario, and --seed that or --trace")
+    if any((request.nodes, request.pods, request.usage)):
+        raise InputError(
+            "--nodes, --pods and --usage are files of a trace: give its format with --trace"
+        )
     check_outputs(request)
     # Another edition has plugins of its own, which its configuration may name.
     is_modern = request.edition.is_modern

@@ -69,8 +69,8 @@ def simulate_scenario(request: SimulateRequest) -> int:
 
 
 def check_scenario(request: SimulateRequest) -> None:
-    is_modern = request.edition.is_modern
     """InputError if options do not go with a scenario."""
+    is_modern = request.edition.is_modern
     if any((request.trace, request.nodes, request.pods, request.usage)):
         raise InputError("--scenario and --trace exclude each other")
     if request.limit_s is not None:

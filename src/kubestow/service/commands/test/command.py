@@ -132,7 +132,7 @@ def test(
                 plugins=plugins or (),
                 jobs=jobs,
                 force=force,
-                has_init_options=bool(files) or from_cluster,
+                has_init_options=any((files, from_cluster, kubeconfig, context)),
             )
         )
     )

@@ -58,7 +58,7 @@ class _Read(msgspec.Struct):
 def run_tests(request: TestRequest) -> int:
     """Run everything and print it; the exit code."""
     if request.has_init_options:
-        raise InputError("-f and --from-cluster need --init; a test names its files itself")
+        raise InputError("-f and options of a live cluster need --init; a test names its files")
     for path in request.reports:
         if path.suffix not in _REPORTS:
             raise InputError(f'--report is "{path}", expected a name with {", ".join(_REPORTS)}')
