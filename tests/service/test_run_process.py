@@ -7,7 +7,6 @@ import asyncio
 import json
 import re
 import signal
-import socket
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from kubestow.config.feature_gates import FeatureGates
 from kubestow.editions import edition_named
 from kubestow.recording.file import RecordingReader
 from kubestow.service.cli import app
+from tools.free_port import free_port
 from tools.https_cluster import TOKEN
 from tools.https_cluster import HttpsCluster as Cluster
 from tools.scheduler_process import (
@@ -67,12 +67,6 @@ def pod(name: str, cpu: str = "100m") -> JsonObject:
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"containers": [container]},
     }
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 def is_bound(pod: Pod) -> bool:

@@ -5,7 +5,6 @@ The cycle computes, so it also competes for the interpreter. It goes on until a 
 
 import asyncio
 import signal
-import socket
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from kubestow.api.meta import JsonObject
+from tools.free_port import free_port
 from tools.https_cluster import HttpsCluster
 from tools.scheduler_process import SchedulerProcessRun, ask_scheduler
 
@@ -111,12 +111,6 @@ async def stuck_scheduler(folder: Path, *flags: str) -> AsyncGenerator[StuckSche
             cluster.store.load([NODE, POD])
             await run.wait_for_line("in the plugin")
             yield StuckScheduler(folder, cluster, run)
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -1,7 +1,6 @@
 """One run: a scheduler with the page, one attack after the other, and all of them together."""
 
 import asyncio
-import socket
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Final
 import msgspec
 
 from kubestow.clock import SystemClock
+from tools.free_port import free_port
 from tools.port_attacks.attacks import LOOPBACK, NAMES, Attacker
 from tools.port_attacks.cluster import ClusterProcess
 from tools.port_attacks.probes import Probes
@@ -69,7 +69,7 @@ class AttackRun:
     async def run(self, names: Sequence[str], report: Callable[[Measured], None]) -> None:
         """Report each attack as soon as it is measured."""
         cluster = await asyncio.to_thread(ClusterProcess, self._folder)
-        port = _free_port()
+        port = free_port()
         try:
             async with AsyncExitStack() as stack:
                 scheduler = await stack.enter_async_context(
@@ -137,12 +137,6 @@ def _flags(cluster: ClusterProcess, port: int) -> tuple[str, ...]:
         "--page",
         "--v=2",
     )
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind((LOOPBACK, 0))
-        return found.getsockname()[1]
 
 
 def _rss_mib(pid: int) -> float:

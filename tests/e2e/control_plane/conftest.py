@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import os
 import secrets
-import socket
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
@@ -35,6 +34,7 @@ from kubestow.cluster.http.kubeconfig import load_kubeconfig
 from kubestow.cluster.http.session import ApiSession
 from kubestow.errors import ApiError, NotFoundError
 from tools.control_plane import missing_programs, server_minor
+from tools.free_port import free_port
 from tools.scheduler_process import SchedulerProcessRun, running_scheduler
 
 HERE = Path(__file__).parent
@@ -411,12 +411,6 @@ def collection_path(document: JsonObject) -> str:
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     namespace = document["metadata"].get("namespace")
     return f"{root}/namespaces/{namespace}/{plural}" if namespace else f"{root}/{plural}"
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 def end(process: subprocess.Popen[bytes] | None) -> None:

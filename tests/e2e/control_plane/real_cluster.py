@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import yaml
-from tests.e2e.control_plane.conftest import ASSETS, ControlPlane, end, free_port
+from tests.e2e.control_plane.conftest import ASSETS, ControlPlane, end
 from tests.e2e.control_plane.mirrored_store import Api, MirroredStore
 from tests.e2e.control_plane.pretended_kubelets import PretendedKubelets
 
@@ -43,6 +43,7 @@ from kubestow.simulator.placement_tests.judged import (
 )
 from kubestow.simulator.placement_tests.results import ExpectationVerdict
 from kubestow.simulator.scenario.world import ScenarioWorld
+from tools.free_port import free_port
 
 # Of the API server: how long pods stay on a lost node.
 EVICTION_FLAGS = (

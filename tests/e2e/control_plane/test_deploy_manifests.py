@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import socket
 import ssl
 import subprocess
 from pathlib import Path
@@ -16,6 +15,7 @@ import yaml
 from kubestow.api.meta import JsonObject
 from kubestow.clock import SystemClock
 from kubestow.cluster.self_signed import self_signed
+from tools.free_port import free_port
 from tools.scheduler_process import ask_scheduler, running_scheduler
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -207,9 +207,3 @@ def pod(name: str, cpu: str = "100m", scheduler: str = "kubestow") -> JsonObject
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"containers": [container], "schedulerName": scheduler},
     }
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]

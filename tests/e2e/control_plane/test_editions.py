@@ -7,7 +7,6 @@ simulation of the same documents does.
 import asyncio
 import json
 import signal
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.simulator.scenario.run import run_scenario
 from kubestow.simulator.scenario.stages import placing
 from tools.edition_workload import older_nodes, older_pods
+from tools.free_port import free_port
 from tools.scheduler_process import ask_scheduler
 
 VERSIONS = ("v1.9", "v1.17", "v1.20")
@@ -204,7 +204,7 @@ def test_v1_9_serves_its_metrics_and_its_rules(run: Any) -> None:
             f"--authentication-kubeconfig={kubeconfig}",
             f"--authorization-kubeconfig={kubeconfig}",
         )
-        port = f"--secure-port={_free_port()}"
+        port = f"--secure-port={free_port()}"
         async with bench.scheduler(NO_ELECTION, *flags, port) as scheduler:
             await bench.bound("pod-000")
             address = await scheduler.address()
@@ -219,10 +219,3 @@ def test_v1_9_serves_its_metrics_and_its_rules(run: Any) -> None:
             assert shown["priorities"]["NodePreferAvoidPodsPriority"] == 10000
 
     run(main)
-
-
-def _free_port() -> int:
-
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from kubestow.api.meta import JsonObject
 from kubestow.api.pod import first_condition
 from kubestow.errors import KubestowError
 from kubestow.service.cli import app
+from tools.free_port import free_port
 
 ROLE = Path(__file__).parents[3] / "deploy/explain/cluster-role.yaml"
 USER = "explainer"
@@ -86,9 +86,3 @@ def test_the_role_is_enough_and_the_message_is_that_of_the_condition(run: Any) -
 def has_condition(found: Any) -> bool:
     condition = first_condition(found.status.conditions, "PodScheduled")
     return condition is not None and bool(condition.message)
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]

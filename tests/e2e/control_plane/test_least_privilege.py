@@ -6,7 +6,6 @@ right must appear in that list.
 
 import asyncio
 import json
-import socket
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ import yaml
 from aiohttp import web
 
 from kubestow.api.meta import JsonObject
+from tools.free_port import free_port
 from tools.scheduler_process import ask_scheduler
 
 DEPLOY = Path(__file__).parents[3] / "deploy" / "base"
@@ -291,9 +291,3 @@ def pod(name: str, *, cpu: str = "100m", **spec: Any) -> JsonObject:
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"containers": [container], "terminationGracePeriodSeconds": 0, **spec},
     }
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import socket
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from aiohttp import web
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod, first_condition
 from kubestow.cluster.http.http_client import HttpClient
+from tools.free_port import free_port
 from tools.scheduler_process import ask_scheduler
 
 NO_ELECTION = "--leader-elect=false"
@@ -335,12 +335,6 @@ def test_the_port_is_protected_by_the_clusters_authorization(run: Any) -> None:
             assert "scheduler_pending_pods" in text
 
     run(main)
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 def test_a_configuration_file_is_used(run: Any, tmp_path: Any) -> None:

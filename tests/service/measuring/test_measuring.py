@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import shutil
-import socket
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +27,7 @@ from kubestow.service.measuring.usage_file import UsageFile
 from kubestow.testing import ManualClock, make_node, make_pod
 from kubestow.usage.measurement import Amounts, Measurement
 from kubestow.usage.store import UsageStore
+from tools.free_port import free_port
 
 SECOND = 10**9
 
@@ -229,12 +229,6 @@ def test_the_embedded_server_serves_measurements():
 
 
 # --- a real Prometheus ---
-
-
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 async def serve_metrics(values):
