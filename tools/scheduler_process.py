@@ -39,11 +39,17 @@ class SchedulerProcessRun:
 
     async def wait_for_line(self, pattern: str) -> re.Match[str]:
         """The first line that has the pattern; AssertionError if the process ends without it."""
+        return await self.wait_for_lines(pattern, 1)
+
+    async def wait_for_lines(self, pattern: str, count: int) -> re.Match[str]:
+        """As wait_for_line, for the line that is the last of this many."""
         seen = 0
         while True:
             for line in self.lines[seen:]:
                 if found := re.search(pattern, line):
-                    return found
+                    count -= 1
+                    if not count:
+                        return found
             seen = len(self.lines)
             async with self._changed:
                 if self._has_ended:
