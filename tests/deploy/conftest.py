@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-COMMAND_S = 60
+COMMAND_S = 300
 
 Objects = list[dict[str, Any]]
 

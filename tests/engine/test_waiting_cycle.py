@@ -12,7 +12,7 @@ from kubestow.engine.waiting_cycle import WaitingCycles
 
 def run(main: Callable[[WaitingCycles], Coroutine[Any, Any, None]]) -> None:
     async def limited() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             await main(WaitingCycles())
 
     asyncio.run(limited())

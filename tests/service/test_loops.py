@@ -10,12 +10,14 @@ import pytest
 from kubestow.clock import SystemClock
 from kubestow.service.loops import LoopThread, LoopThreads, SharedLoops
 
+LIMIT_S = 300
+
 
 def run(main: Callable[[LoopThread], Coroutine[Any, Any, None]]) -> None:
     async def limited() -> None:
         control = LoopThread("control")
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(LIMIT_S):
                 await main(control)
         finally:
             control.close()
@@ -127,7 +129,7 @@ def test_a_busy_loop_keeps_no_other_waiting() -> None:
 
         try:
             loops.port.spawn(busy())
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(LIMIT_S):
                 assert await loops.control.run(thread_name()) == "control"
             go_on.set()
             assert await loops.port.run(thread_name()) == "port"

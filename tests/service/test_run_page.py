@@ -22,7 +22,7 @@ from kubestow.service.options import parse_options
 from tools.https_cluster import TOKEN, HttpsCluster
 from tools.scheduler_process import SchedulerProcessRun
 
-LIMIT_S = 60
+LIMIT_S = 300
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:

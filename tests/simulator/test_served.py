@@ -32,7 +32,7 @@ def serve(
     async def inside() -> T:
         clock = SystemClock()
         cluster = ServedCluster(options, clock)
-        async with asyncio.timeout(30), cluster.serving(path):
+        async with asyncio.timeout(300), cluster.serving(path):
             session = ApiSession(load_kubeconfig(str(path), clock, environ={}), clock)
             try:
                 return await work(cluster, HttpClient(session, rng=np.random.default_rng(0)))

@@ -94,7 +94,7 @@ class Lines:
 
     async def next(self) -> JsonObject | None:
         """The next event; None when the watch has ended."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(300):
             line = await self._response.content.readline()
         return json.loads(line) if line else None
 

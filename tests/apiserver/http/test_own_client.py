@@ -48,7 +48,7 @@ def talk(cluster: MemoryCluster, tmp_path: Path) -> Talk:
             config = load_kubeconfig(str(path), clock, environ={})
             session = ApiSession(config, clock, qps=10_000, burst=10_000, sleep=no_pause)
             try:
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(300):
                     return await work(HttpClient(session, rng=np.random.default_rng(0)))
             finally:
                 session.close()

@@ -186,7 +186,7 @@ def follow(serve: Any, connect: Any, answers: Callable[[asyncio.Event], list[Any
             client: HttpClient = connect(server.url)
             followed = Followed(client)
             task = asyncio.create_task(followed.informer.run())
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(300):
                 while followed.store.get("prod", "last") is None:
                     assert not task.done()
                     await asyncio.sleep(0)

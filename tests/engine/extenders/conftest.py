@@ -78,7 +78,7 @@ class ExtenderServer:
         self._thread.join()
 
     def never_answer(self, handler: BaseHTTPRequestHandler) -> None:
-        self.released.wait(30)
+        self.released.wait(300)
 
     def answer_forever(self, handler: BaseHTTPRequestHandler) -> None:
         """Endless bytes, each of them before the timeout."""

@@ -169,7 +169,7 @@ def test_the_rest_of_a_refusal_is_not_waited_for(server: Server) -> None:
     def refuse(handler: Any) -> None:
         handler.send_response(503)
         handler.end_headers()
-        server.released.wait(30)
+        server.released.wait(300)
 
     server.answers["filter"] = refuse
     with pytest.raises(ExtenderError, match="code 503"):

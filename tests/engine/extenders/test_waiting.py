@@ -25,7 +25,7 @@ from kubestow.testing import make_node, make_pod
 from kubestow.testing.handles import RecordedEvents
 from kubestow.testing.profiles import make_plugin
 
-LIMIT_S = 30
+LIMIT_S = 300
 Answer = Callable[[str, Any], Awaitable[Any]]  # verb, question → answer
 
 

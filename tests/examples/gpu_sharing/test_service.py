@@ -12,7 +12,7 @@ from tools.https_cluster import HttpsCluster
 
 pytestmark = pytest.mark.slow
 
-LIMIT_S = 60
+LIMIT_S = 300
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 

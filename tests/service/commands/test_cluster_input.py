@@ -80,7 +80,7 @@ def server(tmp_path: Path) -> Iterator[Path]:
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
-    assert started.wait(30)
+    assert started.wait(300)
     yield path
     ended.set()
     thread.join()

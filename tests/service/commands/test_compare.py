@@ -303,7 +303,7 @@ def test_ctrl_c_prints_what_is_finished(folder: Path) -> None:
     assert process.stderr is not None
     assert process.stderr.readline() == "waits\n"
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=300)
     assert process.returncode == 130
     assert ["placed", "3"] in [line.split() for line in output.splitlines()]
     assert "Interrupted: the runs that had ended are shown." in output

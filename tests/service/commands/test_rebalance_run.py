@@ -65,7 +65,7 @@ def served(
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(run()))
     thread.start()
-    assert is_up.wait(30)
+    assert is_up.wait(300)
     try:
         yield path, stores[0], loop
     finally:
@@ -90,7 +90,7 @@ def rebalance(path: Path, *arguments: str) -> "subprocess.CompletedProcess[str]"
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
 
 
@@ -197,7 +197,7 @@ def begun_surge(
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert is_scaled.wait(60)
+    assert is_scaled.wait(300)
     return process
 
 
@@ -211,7 +211,7 @@ def test_a_surge_that_is_ended_is_taken_back(tmp_path: Path) -> None:
     with served(tmp_path, PROTECTED) as (path, store, loop):
         process = begun_surge(path, store, loop)
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
         assert process.returncode == 1, err
         assert json.loads(out)["surprise"] == "interrupted"
         assert json.loads(out)["done"] == []
@@ -223,7 +223,7 @@ def test_a_surge_of_a_killed_process_is_taken_back_by_the_next_run(tmp_path: Pat
     with served(tmp_path, PROTECTED) as (path, store, loop):
         process = begun_surge(path, store, loop)
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
         assert replicas(store) == 5
         assert sorted(marks(store)) == [DELETION_COST, MARK]
         done = rebalance(path, "--run", "--yes", "-o", "json", "--surge")

@@ -42,7 +42,7 @@ def served(path: Path, version: str) -> Generator[None, None, None]:
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     try:
-        assert started.wait(30)
+        assert started.wait(300)
         yield
     finally:
         ended.set()

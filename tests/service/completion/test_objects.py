@@ -49,7 +49,7 @@ def server(tmp_path: Path) -> Iterator[str]:
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
-    assert started.wait(30)
+    assert started.wait(300)
     yield str(path)
     ended.set()
     thread.join()

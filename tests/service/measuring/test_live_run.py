@@ -41,7 +41,6 @@ class ReadUsage(UsageStore):
         await self._answered_ns.get()
 
 
-
 def configuration(cluster, folder):
     args = {
         "historySeconds": HISTORY_S,

@@ -24,6 +24,7 @@ from kubestow.service.measuring.metrics_api import MetricsApi, decoded
 from kubestow.service.measuring.prometheus import PrometheusApi, found_in
 from kubestow.service.measuring.reader import PART, MeasurementBatch, MeasurementReader
 from kubestow.service.measuring.usage_file import UsageFile
+from kubestow.simulator.virtual_time import run_in_virtual_time
 from kubestow.testing import ManualClock, make_node, make_pod
 from kubestow.usage.measurement import Amounts, Measurement
 from kubestow.usage.store import UsageStore
@@ -50,7 +51,7 @@ class Scripted:
             yield batch
 
 
-def make_reader(source, *names, timeout_s=0.01, clock=None):
+def make_reader(source, *names, timeout_s=30, clock=None):
     clock, objects, store = clock or ManualClock(1000), ClusterObjects(), UsageStore()
     objects.put(*map(make_node, names))
 
@@ -74,7 +75,7 @@ def test_only_nodes_and_pods_that_exist_are_kept():
         Measurement(1, Amounts(5, 5), namespace=namespace, pod="a") for namespace in ("ns", "other")
     ]
     source = Scripted([MeasurementBatch([node("n1"), node("n2", -1), *strangers, *pods], 7)])
-    reader, store, objects = make_reader(source, "n1", "n2", timeout_s=30)
+    reader, store, objects = make_reader(source, "n1", "n2")
     objects.put(make_pod("a", namespace="ns", node="n1"))
     asyncio.run(reader.read_once())
     assert store.node_names() == ["n1"]
@@ -89,7 +90,7 @@ def test_a_source_that_hangs_fails_or_flaps_never_ends_the_reader(caplog):
     reader, store, _ = make_reader(Scripted(*reads, [MeasurementBatch([node("n1")])], "hang"), "n1")
     seen = []
     for _ in range(6):
-        asyncio.run(reader.read_once())
+        run_in_virtual_time(reader.read_once())
         seen.append(reader.condition.status)
     assert seen == ["False"] * 4 + ["True"] * 2
     assert reader.statistics()[:2] == (1, 5)
@@ -102,9 +103,7 @@ def test_a_source_that_hangs_fails_or_flaps_never_ends_the_reader(caplog):
 
 def test_other_work_goes_on_while_a_large_answer_is_added():
     names = [f"n{number}" for number in range(PART * 5)]
-    reader, store, _ = make_reader(
-        Scripted([MeasurementBatch([*map(node, names)])]), *names, timeout_s=30
-    )
+    reader, store, _ = make_reader(Scripted([MeasurementBatch([*map(node, names)])]), *names)
     turns = []
 
     async def work():
@@ -211,7 +210,7 @@ def test_the_embedded_server_serves_measurements():
         port = await server.start()
         session = ApiSession(ServerConfig(server=f"http://127.0.0.1:{port}"), clock)
         reader, store, objects = make_reader(
-            MetricsApi(session, lambda: ["web", "none"]), "n1", timeout_s=30, clock=clock
+            MetricsApi(session, lambda: ["web", "none"]), "n1", clock=clock
         )
         objects.put(make_pod("a", namespace="web", node="n1"))
         try:
@@ -289,7 +288,7 @@ def test_a_real_prometheus_is_read_and_choices_follow_it(tmp_path: Path):
         api = PrometheusApi(session, source)
         reader, store, _ = make_reader(api, "n1", "n2", timeout_s=10, clock=clock)
         try:
-            async with asyncio.timeout(90):
+            async with asyncio.timeout(300):
                 for busy, idle in (("n1", "n2"), ("n2", "n1")):
                     await measured_as(busy, idle, reader, store)
         finally:

@@ -181,7 +181,7 @@ def showing(pair: Any, folder: Path) -> ssl.SSLContext:
 
 def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def limited() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(300):
             await work()
 
     asyncio.run(limited())

@@ -79,11 +79,11 @@ def opened(path: Path) -> Iterator[Opened]:
         pytest.skip(f"there is no {CHROMIUM}")
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(
-            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"]
+            executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"], timeout=300_000
         )
         found = Opened(browser.new_page())
         found.page.goto(path.as_uri())
-        found.page.wait_for_selector("html[data-charts=drawn]", timeout=60_000)
+        found.page.wait_for_selector("html[data-charts=drawn]", timeout=300_000)
         yield found
         browser.close()
 

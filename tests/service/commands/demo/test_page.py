@@ -23,7 +23,7 @@ from kubestow.service.cli import app
 pytestmark = pytest.mark.slow
 
 SOURCES = str(Path(kubestow.__file__).parents[1])
-TIMEOUT_S = 60
+TIMEOUT_S = 300
 
 
 class Command:

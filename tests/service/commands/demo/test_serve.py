@@ -38,7 +38,7 @@ users: []
 contexts: [{name: work, context: {cluster: work, user: me}}]
 current-context: work
 """
-TIMEOUT_S = 30
+TIMEOUT_S = 300
 
 
 def run(*arguments: str) -> tuple[int, str]:
