@@ -19,7 +19,7 @@ from typing import Final
 from pages import ROOT, Block, blocks, commands, pages
 
 COLUMNS: Final = 100
-COMMAND_S: Final = 120
+COMMAND_S: Final = 600
 ELLIPSIS: Final = "…"
 # What commands of pages read.
 _FOLDERS: Final = ("examples", "conformance", "deploy")

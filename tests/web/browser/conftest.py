@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -48,8 +49,9 @@ from kubestow.web.protocol import (
 )
 from kubestow.web.responses import NOT_KEPT, error_answer, json_answer
 
-# How long a test waits for what has to appear; far more than it takes.
-WAIT_MS: Final = 60_000
+# How long a test waits for what has to appear; far more than it takes, also on a busy machine.
+WAIT_MS: Final = 180_000
+WAIT_S: Final = WAIT_MS / 1000
 FLAGS: Final = (
     "--headless",
     "--no-sandbox",
@@ -69,7 +71,9 @@ def browser() -> Iterator[Browser]:
     if path is None:
         pytest.skip("no Chromium on this machine: scripts/page-tools installs one where it can")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        browser = playwright.chromium.launch(
+            executable_path=path, args=list(FLAGS), timeout=WAIT_MS
+        )
         expect.set_options(timeout=WAIT_MS)
         yield browser
         browser.close()
@@ -106,9 +110,9 @@ def page(context: BrowserContext) -> Iterator[Page]:
 ADDRESS: Final = re.compile(r"http://\S+/page/\S*")
 
 
-@pytest.fixture(scope="module")
-def demo_address() -> Iterator[str]:
-    """Of a demo in a process of its own, five times as fast as the clock."""
+@contextmanager
+def running_demo() -> Iterator[str]:
+    """The address of a demo in a process of its own, five times as fast as the clock."""
     command = [sys.executable, "-m", "kubestow", "demo", "--page", "--speed", "5"]
     process = subprocess.Popen(
         command,
@@ -123,14 +127,72 @@ def demo_address() -> Iterator[str]:
         yield next(filter(None, found))[0]
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=WAIT_S)
+
+
+@pytest.fixture(scope="module")
+def demo_address() -> Iterator[str]:
+    """Of the demo that the tests of a module share, in any order."""
+    with running_demo() as address:
+        yield address
+
+
+# Keeps what the page announces: it is there for seconds, and a busy machine may look later.
+HEAR = """addEventListener("DOMContentLoaded", () => {
+  window.heard = new Set();
+  new MutationObserver(() => {
+    for (const found of document.querySelectorAll("[role=status]")) heard.add(found.textContent);
+  }).observe(document.body, { childList: true, characterData: true, subtree: true });
+})"""
+
+
+def _opened(page: Page, address: str) -> Page:
+    page.add_init_script(HEAR)
+    page.goto(address)
+    expect(page.locator("header").get_by_role("status")).to_have_text("live")
+    return page
 
 
 @pytest.fixture
 def demo(page: Page, demo_address: str) -> Page:
-    page.goto(demo_address)
-    expect(page.locator("header").get_by_role("status")).to_have_text("live")
-    return page
+    return _opened(page, demo_address)
+
+
+@pytest.fixture
+def own_demo(page: Page) -> Iterator[Page]:
+    """A demo of its own, for a test that leaves another cluster behind."""
+    with running_demo() as address:
+        yield _opened(page, address)
+
+
+@pytest.fixture
+def wait_heard(page: Page) -> Callable[[str], None]:
+    """Waits until the page has announced something that has this pattern."""
+
+    def wait(pattern: str) -> None:
+        page.wait_for_function(
+            "pattern => [...heard].some(text => RegExp(pattern).test(text))", arg=pattern
+        )
+
+    return wait
+
+
+@pytest.fixture
+def paused(page: Page) -> Callable[[], AbstractContextManager[None]]:
+    """Within it the cluster of a demo stands still, and so do the lists of its page."""
+
+    @contextmanager
+    def standing_still() -> Iterator[None]:
+        page.get_by_role("button", name="❚❚ Pause").click()
+        resume = page.get_by_role("button", name="▶ Resume")
+        expect(resume).to_be_visible()
+        try:
+            yield
+        finally:
+            resume.click()
+            expect(page.get_by_role("button", name="❚❚ Pause")).to_be_visible()
+
+    return standing_still
 
 
 # --- a made-up cluster --------------------------------------------------------------------------
@@ -349,7 +411,7 @@ class PretendedPage:
         function()
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(WAIT_S)
 
 
 Serve = Callable[["MadeUpCluster"], PretendedPage]

@@ -1,6 +1,7 @@
 """Finding attempts, nodes and waiting pods, the table of nodes, and what is in the address."""
 
 import csv
+import re
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def test_attempts_are_filtered_and_the_filter_is_in_the_address(
     page.get_by_role("button", name="Failed").click()
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("b demo")
-    assert "attempts=failed" in page.url
+    expect(page).to_have_url(re.compile("attempts=failed"))
     page.reload()
     # A new page has no attempts of before; those that come are filtered.
     expect(page.get_by_role("button", name="Failed")).to_have_attribute("aria-pressed", "true")
@@ -52,7 +53,7 @@ def test_attempts_are_filtered_and_the_filter_is_in_the_address(
     page.get_by_label("Namespace").select_option("demo")
     page.get_by_label("Find attempts by pod or owner").fill("d")
     expect(rows).to_have_count(2)
-    assert "namespace=demo" in page.url
+    expect(page).to_have_url(re.compile("namespace=demo"))
 
 
 def test_waiting_pods_are_grouped_by_owner(
@@ -113,7 +114,7 @@ def test_the_table_is_sorted_by_any_column_and_saved(
     expect(cpu).to_have_attribute("aria-sort", "descending")
     # Node 8 has 96 of 100 steps, the most of these twelve.
     expect(names.first).to_have_text("node-8")
-    assert "sort=-cpu" in page.url
+    expect(page).to_have_url(re.compile("sort=-cpu"))
     page.reload()
     expect(names.first).to_have_text("node-8")
     with page.expect_download() as download:
@@ -135,7 +136,9 @@ def test_the_table_is_used_with_the_keyboard_alone(
     table = page.get_by_role("table", name="Nodes")
     table.get_by_role("button", name="Age").focus()
     page.keyboard.press("Tab")
+    expect(table.get_by_role("row", name="node-0 zone")).to_be_focused()
     page.keyboard.press("ArrowDown")
+    expect(table.get_by_role("row", name="node-1 zone")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Node node-1 ready")).to_be_focused()
     page.keyboard.press("Escape")
@@ -144,17 +147,27 @@ def test_the_table_is_used_with_the_keyboard_alone(
     expect(table.get_by_role("row", name="node-299 zone")).to_be_focused()
 
 
+# The colours of the legend, once they are others than these.
+LEGEND = """before => {
+  const drawn = document.querySelector(".legend canvas").getContext("2d");
+  const data = [...drawn.getImageData(0, 0, 101, 1).data];
+  return data.some((value, index) => value !== before[index]) && data;
+}"""
+
+
 def test_text_on_nodes_is_readable_at_every_share(
     page: Page, serve: Serve, make_cluster: MakeCluster
 ) -> None:
     """The colours of the legend are those of nodes; black or white is written on them."""
     page.goto(serve(make_cluster(nodes=2, pods_per_node=1)).address)
-    pixels = """() => [...document.querySelector('.legend canvas').getContext('2d')
-        .getImageData(0, 0, 101, 1).data]"""
+    palettes: list[list[int]] = [[0] * 404]
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         expect(page.locator("html")).to_have_attribute("data-theme", scheme)
-        data = page.evaluate(pixels)
+        # The legend is drawn after the theme has changed.
+        found = page.wait_for_function(LEGEND, arg=palettes[-1])
+        palettes.append(found.json_value())
+        data = palettes[-1]
         colours = [data[at : at + 3] for at in range(0, len(data), 4)]
         assert len(colours) == 101
         assert min(map(_best_contrast, colours)) >= 4.5
