@@ -16,9 +16,9 @@ from typing import Any, Self
 import msgspec
 
 from kubestow.api.meta import JsonObject
+from kubestow.api.pod import key_of
 from kubestow.simulator.placement_tests.cases import PlacementCase
 from kubestow.simulator.placement_tests.causes import with_causes
-from kubestow.simulator.placement_tests.judged import key_text
 from kubestow.simulator.placement_tests.reading import parse_test
 from kubestow.simulator.placement_tests.reports.words import verdict_lines
 from kubestow.simulator.placement_tests.results import ExpectationVerdict
@@ -131,7 +131,7 @@ class PlacementCluster:
     @property
     def placements(self) -> dict[str, str]:
         """NAMESPACE/NAME of each pod → its node; empty if it waits."""
-        return {key_text(pod): pod.spec.node_name for pod in self._cluster.all_pods()}
+        return {key_of(pod): pod.spec.node_name for pod in self._cluster.all_pods()}
 
     def verdict(self, **expectation: Any) -> ExpectationVerdict:
         """What came of an expectation: `verdict(placed="all")`."""
