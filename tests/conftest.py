@@ -13,6 +13,7 @@ import io
 import logging
 import os
 import platform
+import resource
 import subprocess
 import sys
 import tarfile
@@ -56,6 +57,17 @@ settings.load_profile(
 # More than 14,000 tests are 700,000 objects that live as long as the process: none of them is
 # scanned again, and the others less often than by default, which saves about 7 % of the time.
 GC_THRESHOLDS = (20_000, 10, 10)
+
+
+@pytest.fixture
+def full_disk() -> Iterator[None]:
+    """No file can become larger than 1 KiB, as where the disk is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.fixture

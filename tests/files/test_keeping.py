@@ -66,6 +66,23 @@ def test_a_replaced_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["a"]
 
 
+@pytest.mark.usefixtures("full_disk")
+def test_what_does_not_fit_is_not_kept_in_part(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    with pytest.raises(OSError, match="File too large"):
+        keeping.write(path, b"x" * 3000)
+    assert not path.exists()
+    path.write_text("mine")
+    for write in (
+        lambda: keeping.write(path, "y" * 3000, force=True),
+        lambda: keeping.replace(path, "z" * 3000),
+    ):
+        with pytest.raises(OSError, match="File too large"):
+            write()
+        assert path.read_text() == "mine"
+    assert [each.name for each in tmp_path.iterdir()] == ["a"]
+
+
 def test_places_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="it is a folder"):
         keeping.require_new(tmp_path, "--save", force=True)

@@ -46,21 +46,31 @@ def create(path: Path, *, force: bool = False, mode: int = MODE) -> BinaryIO:
 
 
 def write(path: Path, content: str | bytes, *, force: bool = False, mode: int = MODE) -> None:
-    """Write a new file; OSError as `create`."""
-    with create(path, force=force, mode=mode) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+    """Write a new file, all of it or none; OSError as `create`. With `force` see `replace`."""
+    if force and not is_device(path):
+        replace(path, content, mode=mode)
+        return
+    file = create(path, mode=mode)
+    try:
+        with file:
+            file.write(content.encode() if isinstance(content, str) else content)
+    except BaseException:  # The disk is full, or the user ends it.
+        if not is_device(path):
+            path.unlink(missing_ok=True)
+        raise
 
 
 def replace(path: Path, content: str | bytes, *, mode: int = MODE) -> None:
-    """Write a file in one step, in place of one that may exist; OSError."""
+    """Write a file in one step, in place of one that may exist, which is kept at an OSError."""
     if is_device(path):
         write(path, content)
         return
     aside = path.with_name(f".{path.name}.{os.getpid()}.new")
+    aside.unlink(missing_ok=True)
     try:
-        write(aside, content, force=True, mode=mode)
+        write(aside, content, mode=mode)
         aside.replace(path)
-    except OSError:
+    except BaseException:
         aside.unlink(missing_ok=True)
         raise
 

@@ -107,3 +107,22 @@ def test_what_is_saved_has_no_secrets_and_is_for_its_owner_alone(tmp_path: Path)
         (file,) = [path] if path.is_file() else path.iterdir()
         assert "hunter2" not in file.read_text()
         assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_a_folder_is_saved_whole_or_not_at_all(tmp_path: Path) -> None:
+    """The nodes alone would load as a cluster of which all pods are gone."""
+    old = tmp_path / "configmap.json"
+    old.write_text("mine")
+    node: JsonObject = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}
+    labels = {f"key-{number}": "value" for number in range(200)}
+    pod: JsonObject = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "labels": labels},
+    }
+    documents = [Document(each, "a.yaml#1") for each in (node, pod)]
+    with pytest.raises(InputError, match=r"cannot save to .*: File too large"):
+        save_input(documents, tmp_path, force=True)
+    assert list(tmp_path.iterdir()) == [old]
+    assert save_input(documents[:1], tmp_path, force=True) == 1

@@ -9,7 +9,8 @@ may be secret is left out (`kept_documents`).
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -62,11 +63,25 @@ def save_input(
             raw = without_unread_parts(document.raw)
             by_name.setdefault(_file_name(raw), []).append(raw)
         path.mkdir(mode=keeping.FOLDER_MODE, parents=True, exist_ok=True)
-        for name, items in by_name.items():
-            _write(path / name, items, server_version, force=force)
+        with _all_or_none(path / name for name in by_name):
+            for name, items in by_name.items():
+                _write(path / name, items, server_version, force=force)
         return len(by_name)
     except OSError as error:
         raise InputError(f'cannot save to "{path}": {error.strerror}') from error
+
+
+@contextmanager
+def _all_or_none(paths: Iterable[Path]) -> Generator[None]:
+    """If not all of these files can be written, those that are new are removed: a part of a cluster
+    would load as if it were all of it."""
+    new = [path for path in paths if not path.exists()]
+    try:
+        yield
+    except BaseException:
+        for path in new:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def _is_file(path: Path) -> bool:
