@@ -69,6 +69,19 @@ def test_a_wrong_step_is_an_error_with_its_field() -> None:
             cluster.fail("x")
 
 
+def test_errors_name_no_file_that_does_not_exist() -> None:
+    wrong = r"^cluster\.nodes\[0\]\.nme: unknown field"
+    with pytest.raises(InputError, match=wrong):
+        PlacementCluster(nodes=[{"nme": "n"}])
+    with PlacementCluster(nodes=NODES) as cluster:
+        with pytest.raises(InputError, match=r'^given\[0\]\.apply: cannot read ".*none\.yaml"'):
+            cluster.apply("none.yaml")
+        with pytest.raises(InputError, match=r'^given\[0\]\.scale: there is no Deployment "wbe"'):
+            cluster.scale("Deployment/wbe", 3)
+        with pytest.raises(InputError, match=r'^expect\[0\]\.placed.*there is no kind "Deplyment"'):
+            assert_placed(cluster, "Deplyment/web")
+
+
 def test_copies_go_on_by_themselves() -> None:
     with PlacementCluster(nodes=NODES) as cluster:
         cluster.apply(web(3))
@@ -103,10 +116,17 @@ def test_the_plugin_has_a_fixture_for_clusters(pytester: pytest.Pytester) -> Non
             cluster = placement_cluster(nodes=[{"name": "n"}])
             cluster.apply("web.yaml")
             assert_pending(cluster, "Pod/a")
+
+        def test_wrong(placement_cluster):
+            cluster = placement_cluster(nodes=[{"name": "n"}])
+            assert_placed(cluster, "Deplyment/a")
         """
     )
     result = pytester.runpytest_inprocess("-p", "kubestow.testing.pytest_plugin")
-    result.assert_outcomes(passed=1, failed=1)
+    result.assert_outcomes(passed=1, failed=2)
+    # The line of the test, and none of the reader's.
+    result.stdout.fnmatch_lines([">       assert_placed(cluster, *Deplyment*"])
+    result.stdout.no_fnmatch_line("*action_reading.py*")
     result.stdout.fnmatch_lines(["*found      1 pod has a node: default/a on n*"])
 
 

@@ -9,14 +9,16 @@
 Steps and expectations are those of files, under the same names (docs/guides/placement-tests.md).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ParamSpec, Self, TypeVar
 
 import msgspec
 
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import key_of
+from kubestow.errors import InputError
 from kubestow.simulator.placement_tests.cases import PlacementCase
 from kubestow.simulator.placement_tests.causes import with_causes
 from kubestow.simulator.placement_tests.reading import parse_test
@@ -25,6 +27,24 @@ from kubestow.simulator.placement_tests.results import ExpectationVerdict
 from kubestow.simulator.placement_tests.state import PlacedCluster
 
 _NAME = "cluster"
+_FILE = f"{_NAME}.json"
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _refusing(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Errors name the field and no file: there is none. pytest shows the line of the test."""
+
+    @wraps(function)
+    def refuse(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        __tracebackhide__ = True
+        try:
+            return function(*args, **kwargs)
+        except InputError as error:
+            raise InputError(str(error).removeprefix(f"{_FILE}, line 1: ")) from None
+
+    return refuse
 
 
 class PlacementCluster:
@@ -34,6 +54,7 @@ class PlacementCluster:
     it.
     """
 
+    @_refusing
     def __init__(
         self,
         *,
@@ -85,6 +106,7 @@ class PlacementCluster:
 
     # --- Steps --------------------------------------------------------------------------------
 
+    @_refusing
     def step(self, **fields: Any) -> None:
         """A step with the fields of `given`, such as `step(uncordon="node-1")`."""
         (step,) = self._case(given=[fields], expect={"placed": "all"}).steps
@@ -133,6 +155,7 @@ class PlacementCluster:
         """NAMESPACE/NAME of each pod → its node; empty if it waits."""
         return {key_of(pod): pod.spec.node_name for pod in self._cluster.all_pods()}
 
+    @_refusing
     def verdict(self, **expectation: Any) -> ExpectationVerdict:
         """What came of an expectation: `verdict(placed="all")`."""
         (expected,) = self._case(expect=[expectation]).expectations
@@ -150,7 +173,7 @@ class PlacementCluster:
 
     def _case(self, **fields: Any) -> PlacementCase:
         text = msgspec.json.encode({**self._document, **fields})
-        (case,) = parse_test(text, f"{_NAME}.json", self._folder)
+        (case,) = parse_test(text, _FILE, self._folder)
         return case
 
 
