@@ -201,3 +201,14 @@ def test_a_change_of_pods_without_an_owner_says_how_many_it_is_made_to(
     first = explain_many(cluster, pods).remedies[0]
     assert first.text.startswith("Pod default/p0 and 2 pods like it: lower the cpu request")
     assert (first.places, first.of) == (3, 3)
+
+
+def test_pods_that_evict_others_are_said_to(make_cluster: MakeCluster) -> None:
+    """They fit nowhere as the cluster is; the scheduler makes room for them."""
+    full, urgent = make_pod("full", cpu="4", node="a"), make_pod("urgent", cpu="3", priority=9)
+    cluster = make_cluster(make_node("a", cpu="4"), full, urgent)
+    (cause,) = explain_many(cluster, [urgent], has_remedies=False).causes
+    assert cause.evidence == (
+        "1 node: needs 3 cpu, 0 of 4 free",
+        'evicting 1 pod from "a" makes one fit',
+    )

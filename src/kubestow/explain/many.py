@@ -134,6 +134,9 @@ def why_of(cluster: StillCluster, pod: Pod, attempt: FrozenDecision) -> _Why:
         found = reason_evidence(context, group.nodes, group.reason, group.reason_code)
         nodes = counted(group.count, "node")
         evidence.append(f"{nodes}: {group.reason if found is None else found.text}")
+    if attempt.nominated_node and attempt.victims:
+        victims = counted(len(attempt.victims), "pod")
+        evidence.append(f'evicting {victims} from "{attempt.nominated_node}" makes one fit')
     return _Why(
         tuple(group.reason for group in groups),
         tuple(group.reason_code for group in groups),
