@@ -103,6 +103,76 @@ def test_what_is_ignored_is_counted_by_kind() -> None:
     assert select_manifests(documents(of_kind("Node"))).ignored_text() == ""
 
 
+@pytest.mark.parametrize(
+    ("kind", "api_version", "meant"),
+    [
+        ("Deploymnt", "apps/v1", "Deployment"),
+        ("Deployments", "apps/v1", "Deployment"),
+        ("deployment", "apps/v1", "Deployment"),
+        ("pod", "v1", "Pod"),
+        ("Ndoe", "v1", "Node"),
+        ("PriortyClass", "scheduling.k8s.io/v1", "PriorityClass"),
+        ("Pods", "example.com/v1", ""),
+    ],
+)
+def test_a_kind_that_is_misspelt_is_named(kind: str, api_version: str, meant: str) -> None:
+    raw = {"kind": kind, "apiVersion": api_version}
+    found = select_manifests([Document(raw, f"a.yaml#{number}") for number in (1, 2)])
+    expected = [f'a.yaml#1: unknown kind "{kind}" (did you mean "{meant}"?)'] if meant else []
+    assert (found.notes, found.ignored) == (expected, {kind: 2})
+
+
+# Kinds of Kubernetes that are not read.
+OTHER_KINDS = [
+    "APIService",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ClusterTrustBundle",
+    "ComponentStatus",
+    "ConfigMap",
+    "ControllerRevision",
+    "CronJob",
+    "CustomResourceDefinition",
+    "EndpointSlice",
+    "Endpoints",
+    "Event",
+    "FlowSchema",
+    "HorizontalPodAutoscaler",
+    "IPAddress",
+    "Ingress",
+    "IngressClass",
+    "Lease",
+    "LeaseCandidate",
+    "LimitRange",
+    "MutatingAdmissionPolicy",
+    "MutatingWebhookConfiguration",
+    "NetworkPolicy",
+    "NodeMetrics",
+    "PodCertificateRequest",
+    "PodMetrics",
+    "PodTemplate",
+    "PriorityLevelConfiguration",
+    "ResourceQuota",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "ServiceCIDR",
+    "StorageVersion",
+    "StorageVersionMigration",
+    "ValidatingAdmissionPolicy",
+    "ValidatingWebhookConfiguration",
+    "VolumeAttributesClass",
+]
+
+
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_no_kind_of_kubernetes_is_taken_for_another(kind: str) -> None:
+    document = Document({"kind": kind, "apiVersion": "v1"}, "a.yaml#1")
+    assert select_manifests([document]).notes == []
+
+
 def test_config_maps_are_kept_where_a_policy_may_be_in_one() -> None:
     given = documents(of_kind("ConfigMap"), of_kind("Secret"))
     manifests = select_manifests(given, reads_config_maps=True)

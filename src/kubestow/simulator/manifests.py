@@ -23,6 +23,7 @@ from kubestow.cluster.resources import (
     OLDER_TAINT_RULE_VERSIONS,
     client_resources,
 )
+from kubestow.explain.evidence.close_names import close_names
 from kubestow.simulator.workloads import WORKLOAD_KINDS
 
 # Read when pods are created: by admission, and by the controller that makes claims of pods.
@@ -97,7 +98,10 @@ def select_manifests(
         elif document.raw["kind"] in sets_apart:
             set_apart.append(document)
         else:
-            ignored[_label(document.raw)] += 1
+            label = _label(document.raw)
+            if label not in ignored:
+                notes += _misspelt_kind(document)
+            ignored[label] += 1
             notes += _kustomization_notes(document)
     return Manifests(kept, ignored, config_maps, notes, set_apart)
 
@@ -126,6 +130,15 @@ def _kustomization_notes(document: Document) -> list[str]:
         f"{file} is not applied; to have it applied, give -f the output of: "
         f"kubectl kustomize {shlex.quote(_folder(file))}"
     ]
+
+
+def _misspelt_kind(document: Document) -> list[str]:
+    """A word about a kind that is almost one that is read, and none that Kubernetes has."""
+    kind: str = document.raw["kind"]
+    if kind in READ_KINDS or not _is_built_in(document.raw):
+        return []
+    close = close_names(kind, READ_KINDS)[:1]
+    return [f'{document.source}: unknown kind "{kind}" (did you mean "{each}"?)' for each in close]
 
 
 def _folder(file: str) -> str:
