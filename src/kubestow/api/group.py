@@ -1,4 +1,4 @@
-"""What a group of pods asks of the scheduler, whichever API object says so.
+"""What a group of pods asks of the scheduler, whichever API object has it.
 
     PodGroup ── group_of ──► Group ──► queue gate, Permit, placements, preemption
 

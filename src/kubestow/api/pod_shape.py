@@ -195,7 +195,7 @@ def _amount(quantity: Quantity) -> Amount:
 
 def full_shape(pod: Pod, shape: PodShape) -> tuple[object, ...]:
     """Everything of a pod but what differs between the pods of one controller: its name, its
-    claims, its priority. Equal for two pods means that no rule about one node tells them apart."""
+    claims, its priority. If it is equal for two pods, no rule about one node distinguishes them."""
     meta, spec = pod.metadata, pod.spec
     owner = controller_of(pod)
     return (

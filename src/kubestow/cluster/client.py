@@ -7,7 +7,7 @@ from memory, `http` from a real server; others note, delay or refuse what they s
 Objects go in and out as typed structs. A struct has only the fields the scheduler reads, so a
 change is sent as the difference between two of them: fields that are not declared are never lost.
 
-All methods raise the `ApiError` family. None of them retries, unless its docstring says so.
+All methods raise the `ApiError` family. None of them retries, unless its docstring states it.
 """
 
 from abc import ABC, abstractmethod

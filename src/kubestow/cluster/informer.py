@@ -108,7 +108,7 @@ class Informer(Generic[T]):
         self._backoff = Backoff(rng, clock.monotonic_s())
         self._handlers: list[Handler[T]] = []
         self._synced = asyncio.Event()
-        # Not set while a failed list or watch is to be repeated: the store grows old.
+        # Not set while a failed list or watch is to be repeated: the store falls behind.
         self._following = asyncio.Event()
         self._watch: ObjectWatch[T] | None = None
         # The version of the last list, and what was handled after it.

@@ -9,7 +9,7 @@ here and by what chooses between them:
     starting     its process
     simulating   its simulation
     comparing    it as a variant of a comparison
-    walking      its steps, told one by one
+    walking      its steps, one by one
     upgrading    what differs between it and the next one
 
 `shared` has what several editions have in common. v1.17 builds on v1.20.

@@ -2,7 +2,7 @@
 
 import re
 
-# A word of a shell: quotes, escaped characters and whatever else is no space.
+# A word of a shell: quotes, escaped characters and all else that is no space.
 _WORD = re.compile(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s])+""")
 _HANGING = "    "
 _CONTINUED = " \\"

@@ -142,7 +142,7 @@ class PluginMetrics(Protocol):
         ...
 
     def preemption_disrupts(self, preemptor: str, units: int, violations: int) -> None:
-        """Victims were chosen: so many groups, or pods of groups, and pods against their budget."""
+        """Victims were chosen: as many groups or pods of groups, and pods against their budget."""
         ...
 
     def volume_stage_failed(self, operation: str) -> None:

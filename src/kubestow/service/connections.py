@@ -44,7 +44,7 @@ VERSION_PAUSES_S: Final = (1.0, 2.0)
 # After those, for as long as it takes. The log mentions each minute that it does not answer.
 VERSION_PAUSE_S: Final = 1.0
 VERSION_REMIND_S: Final = 60.0
-# Answers that are final once they came so often: a server that starts has no roles at first.
+# Answers that are final once they came this often: a server that starts has no roles at first.
 VERSION_REFUSED: Final = (403, 404)
 VERSION_REFUSALS: Final = 3
 ELECTION_TIMEOUT_S_MIN: Final = 1.0

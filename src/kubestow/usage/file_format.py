@@ -11,7 +11,7 @@
     window             seconds
     cpuP95, memoryP95, cpuPeak, memoryPeak    within the window, both of a kind or none
 
-The first character tells the two forms apart. `read_usage` raises an InputError that names file,
+The first character distinguishes the two forms. `read_usage` raises an InputError that names file,
 line and field; a source that must go on despite bad lines gets them from `read_lines`.
 """
 

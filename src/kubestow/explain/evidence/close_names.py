@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-# Names of up to so many letters may differ by one letter, longer ones by two.
+# Names of up to this many letters may differ by one letter, longer ones by two.
 _SHORT: Final = 6
 # Shorter names have too many neighbours.
 _LENGTH_MIN: Final = 4
-# A part of up to so many letters is a number or a letter of a series.
+# A part of up to this many letters is a number or a letter of a series.
 _SERIES_LENGTH: Final = 2
 SIMILAR_MAX: Final = 3
 

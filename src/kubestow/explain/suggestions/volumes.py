@@ -106,7 +106,7 @@ def _waits(storage_class: StorageClass) -> bool:
 
 
 def with_class(claim: PersistentVolumeClaim, name: str) -> PersistentVolumeClaim:
-    """The claim as it would be if it were made anew with this class: not bound."""
+    """The claim as it would be if it were made again with this class: not bound."""
     annotations = {
         key: value for key, value in claim.metadata.annotations.items() if key not in _OF_BINDING
     }

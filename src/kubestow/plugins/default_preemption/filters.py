@@ -65,7 +65,7 @@ class TrialFilters(tuple[TrialFilter, ...]):
 
 
 # Gives the form in which a filter takes part in an attempt, where that differs between pods; None
-# if it is known to pass every node, whatever pods are on it.
+# if it is known to pass every node, with any pods on it.
 _Choose = Callable[[CycleState, PodInfo], TrialFilter | None]
 
 
@@ -85,7 +85,7 @@ class FilterTable:
 
     def of_attempt(self, state: CycleState, pod: PodInfo, passed_before: int = 0) -> TrialFilters:
         """The filters that PreFilter left in the attempt; without those that are known to pass
-        every node that is tried, whatever pods are on it.
+        every node that is tried, with any pods on it.
 
         All filters with a smaller index than `passed_before` have passed these nodes as they are.
         """

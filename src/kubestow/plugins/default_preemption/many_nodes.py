@@ -131,7 +131,7 @@ class ManyNodes:
 
     def _screen(self, rows: Rows, missing: int | None) -> IntArray:
         """int64[node]: 0 for those of the first nodes that the pod fits on without the pods of
-        lower priority. So many nodes that `missing` of them fit, if there are."""
+        lower priority. As many nodes as are needed for `missing` to fit, if there are."""
         count = row_count(rows)
         if missing is None:
             return self._screen_together(rows)

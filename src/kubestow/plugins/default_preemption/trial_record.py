@@ -161,7 +161,7 @@ class TrialRecord(Follower):
     def passing_everywhere(
         self, inputs: TrialInputs, filters: Sequence[TrialFilter]
     ) -> frozenset[str]:
-        """The filters that pass all nodes, whatever pods are on them.
+        """The filters that pass all nodes, with any pods on them.
 
         Most do; they need not be called again until a Node object changes.
         """

@@ -23,7 +23,7 @@ from kubestow.plugins.dynamic_resources.requests import ClaimPlan
 from kubestow.plugins.dynamic_resources.results import AllocationMaker, ClaimAllocation
 from kubestow.plugins.dynamic_resources.search import Search
 
-# Shorter than any search, whatever the resolution of the clock.
+# Shorter than any search, with any resolution of the clock.
 TIMEOUT_S_MIN: Final = 1e-6
 
 

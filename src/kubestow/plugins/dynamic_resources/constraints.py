@@ -42,7 +42,7 @@ def lookup_attribute(published: PublishedDevice, name: str) -> DeviceAttribute |
 def lookup_published(
     plan: RequestPlan, published: PublishedDevice, name: str
 ) -> DeviceAttribute | None:
-    """The attribute as its driver publishes it, whatever the request."""
+    """The attribute as its driver publishes it, for any request."""
     return lookup_attribute(published, name)
 
 

@@ -65,7 +65,7 @@ class Walk:
         self._first_retry: int | None = None
 
     def run(self, *, retries_max: int | None = None) -> Ending | None:
-        """How it ends; None if that is not known so many steps after the first one that failed.
+        """How it ends; None if that is not known this many steps after the first one that failed.
         Then it can be continued."""
         if self.pruning is not None and self.pruning.is_hopeless:
             return Ending.FAILED

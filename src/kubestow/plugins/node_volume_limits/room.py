@@ -56,7 +56,7 @@ class AttachmentRoom(Follower):
         return bool(self._limits)
 
     def fits_everywhere(self, added: DriverCounts) -> bool:
-        """Whether so many volumes of each driver fit on every node for certain."""
+        """Whether this many volumes of each driver fit on every node for certain."""
         self._bring_up_to_date()
         if self._unclear:
             return False
@@ -88,7 +88,7 @@ class AttachmentRoom(Follower):
         )
 
     def _used(self, info: NodeInfo) -> int:
-        """At most so many volumes are attached."""
+        """At most this many volumes are attached."""
         return len(info.pvc_ref_counts) + self._attachments.get(info.name, 0)
 
     def _room(self, info: NodeInfo, driver: str) -> int:
@@ -173,7 +173,7 @@ class AttachmentRoom(Follower):
 
 
 class _DriverRoom:
-    """int64[row]: at least so many more volumes of one driver fit, and a bound of the least."""
+    """int64[row]: at least this many more volumes of one driver fit, and a bound of the least."""
 
     __slots__ = ("_least", "values")
 
@@ -186,7 +186,7 @@ class _DriverRoom:
         self._least = min(self._least, value)
 
     def is_enough(self, count: int) -> bool:
-        """Whether so many fit on every node."""
+        """Whether this many fit on every node."""
         if count > self._least:
             self._least = int(self.values.min(initial=UNLIMITED))
         return count <= self._least

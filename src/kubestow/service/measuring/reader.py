@@ -1,8 +1,8 @@
 """Reads a source again and again, and adds what it finds to the store of usage.
 
     read, at most `timeout_s` ──► measurements of known nodes and pods, some at a time ──► store
-      │ fails, hangs or lies
-      └──► what is measured already grows old, and is not used any more (the plugin's maxAge)
+      │ fails, hangs or is wrong
+      └──► what was measured before is used until it is too old (the plugin's maxAge)
 
 Between two parts of an answer the loop goes on with other work, so no pod waits for a source.
 """
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 # How many measurements are added before the loop goes on with other work.
 PART: Final = 200
-# What is not measured any more is dropped every so many reads.
+# What is not measured any more is dropped after this many reads.
 READS_PER_FORGETTING: Final = 20
 
 

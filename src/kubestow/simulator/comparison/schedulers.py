@@ -75,7 +75,7 @@ def _place(variant: SchedulerVariant, problem: str) -> str:
     unknown = _UNKNOWN.search(problem)
     if unknown is None:
         return place
-    # A name that is not known stands there once, whatever it is inside of.
+    # A name that is not known stands there once, also if it is inside of others.
     for root, _ in yaml_nodes(variant.config):
         for key in _keys(root):
             if key.value == unknown["name"]:

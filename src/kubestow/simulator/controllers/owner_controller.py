@@ -1,6 +1,6 @@
 """The common part of the controllers here: an owner, the objects it controls, and a loop.
 
-The loop collects changes, then reconciles each changed owner once, however many events there were.
+The loop collects changes, then reconciles each changed owner once, also after several events.
 Before that it handles the events of every write so far, its own included, so that a controller
 never acts twice on the same difference.
 

@@ -5,7 +5,7 @@
 
 Workloads become pods before pods are removed, so that a selector also finds the pods of a
 Deployment. The result loads to the same cluster again: a workload whose pods were removed is scaled
-to zero, else its pods would be made anew.
+to zero, else its pods would be made again.
 
 Not here: how pods leave their nodes (`pods`), what a node has (`nodes`).
 """

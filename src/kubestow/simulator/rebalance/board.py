@@ -162,7 +162,7 @@ class Board:
         return found is not None and found.metadata.uid == pod.uid
 
     def displace(self, pod: PodInfo) -> Evicted:
-        """Evict a pod whatever comes of it: its replacement may return, or wait.
+        """Evict a pod in any case: its replacement may return, or wait.
 
         With an obstacle the pod is gone, and its replacement waits as others do. For policies that
         do not ask before; a plan evicts with `evict`.

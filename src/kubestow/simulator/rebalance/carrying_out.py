@@ -4,7 +4,7 @@
           ▲                        │ no: a surprise                            │ on another node, or
           └── the next step ◄──────┼── ready, and the pod is gone ◄────────────┤ none in time:
                                    ▼                                           ▼ a surprise
-                  plan again, or open the nodes that were closed in vain, and end
+                  plan again, or open the nodes that were not emptied, and end
 
 A pod is evicted only in the version on which the rest of the plan was proven. If it has changed
 since, the cluster is read again.

@@ -200,7 +200,7 @@ async def take_back(server: RebalancedServer, sleep: Sleep, begun: BegunSurge) -
             await server.annotate(namespace, newest.metadata.name, cost)
         if is_ready(newest):
             await sleep(SEEN_S)
-    # Someone else may have scaled it, or it never came to that.
+    # Another client may have scaled it, or it never came to that.
     with suppress(ConflictError, NotFoundError):
         await server.scale(namespace, scaled, before=scaled.replicas + 1, after=scaled.replicas)
     await unmark(server, begun)

@@ -139,7 +139,7 @@ class AgreementReplay:
         elif assumed := self._known.assumed_node(new):
             outcome = outcome_of(assign(old, ""), new)
             if outcome is not None and outcome.node != assumed:
-                # It could not be bound; a condition says so, or another node was found.
+                # It could not be bound; a condition shows it, or another node was found.
                 old = assign(old, "")
                 self._known.give_up(old, at_ns)
                 if outcome.node:

@@ -1,6 +1,6 @@
 """The page of a report: one file that loads nothing, with charts, and tables to sort and search.
 
-All values are text, whatever they contain: in the page they are escaped, in the data of charts no
+All values are text: in the page they are escaped, in the data of charts no
 `<` remains. A content security policy refuses every request and every script but those of the page,
 which it names by their hashes.
 

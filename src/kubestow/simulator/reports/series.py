@@ -77,7 +77,7 @@ def line_points(samples: Sequence[Sample], lines: Sequence[Line], unit: TimeUnit
 
 
 def line_key(index: int) -> str:
-    """A name for a line that is plain, whatever its own name has."""
+    """A name for a line that is plain, with any characters in its own name."""
     return f"l{index}"
 
 

@@ -27,7 +27,7 @@ _READING: Final = (
     "configmapgenerator", "configurations", "crds", "openapi", "patches", "patchesjson6902",
     "patchesstrategicmerge", "replacements", "secretgenerator",
 )  # fmt: skip
-# Parts of these that name none, whatever their texts are.
+# Parts of these that name none, with any texts.
 _PLAIN: Final = ("literals", "options")
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*(://|::)|git@", re.IGNORECASE)
 

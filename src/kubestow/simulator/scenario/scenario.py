@@ -1,6 +1,6 @@
 """A scenario as the run needs it: streams of arrivals and of steps, in the order of time.
 
-Streams are made anew for every run and read as time advances, so a day of a hundred thousand pods
+Streams are made again for every run and read as time advances, so a day of a hundred thousand pods
 needs no list of them. Each is a function of the run's seed: the same seed gives the same stream.
 
 Not here: the YAML form (`document`, `reading`), what a step does (`actions`).

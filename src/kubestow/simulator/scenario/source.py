@@ -147,7 +147,7 @@ def _text_of(path: FieldPath) -> str:
 
 
 def _examples(cls: type[msgspec.Struct], path: FieldPath) -> list[Any]:
-    """What the field at a path may look like, if its type says so."""
+    """What the field at a path may look like, if its type fixes that."""
     if not path or isinstance(path[-1], int):
         return []
     return [

@@ -36,7 +36,7 @@ _PRE_FILTER: Final = "PreFilterNodeResourcesFit"
 
 class NodeResourcesFit120(NodeResourcesFit):
     """Compares every basic resource for a pod that requests any, also those it does not request: an
-    overcommitted node rejects it. Evicting pods is tried whatever is short."""
+    overcommitted node rejects it. Evicting pods is tried for any shortage."""
 
     too_many_pods: ClassVar[str] = "Too many pods"
 

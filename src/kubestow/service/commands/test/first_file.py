@@ -132,7 +132,7 @@ def _relative(path: Path, file: str) -> str:
 
 
 def _spread(raw: JsonObject) -> str:
-    """An expectation that a workload with several pods may want, to be switched on."""
+    """An expectation that a workload with several pods may need, to be switched on."""
     replicas = value_at(raw, "spec", "replicas") or 1
     if raw["kind"] not in _REPLICATED or replicas < 2:
         return ""

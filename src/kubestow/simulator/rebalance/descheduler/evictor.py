@@ -133,7 +133,7 @@ class Round:
 
 
 def offer(filters: PodFilter, round_: Round, view: View, plugin: str) -> Callable[[PodInfo], bool]:
-    """The function that a strategy calls with each pod that it wants gone."""
+    """The function that a strategy calls with each pod that it evicts."""
 
     def evict(pod: PodInfo) -> bool:
         return filters.passes_at_last(pod, view) and round_.evict(plugin, pod)

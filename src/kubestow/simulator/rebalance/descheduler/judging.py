@@ -69,7 +69,7 @@ def judge_policy(
     clock: Clock | None = None,
     on_round: Callable[[int], None] = lambda _: None,
 ) -> PolicyJudgement:
-    """What a policy does to a cluster in up to so many rounds.
+    """What a policy does to a cluster in up to that number of rounds.
 
     Raises InputError for documents that cannot be used, ConfigError for a policy that does not
     suit them, PluginError if a plugin of the scheduler fails.

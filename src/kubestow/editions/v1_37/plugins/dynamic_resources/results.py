@@ -43,5 +43,5 @@ class AllocationMakerV137(AllocationMaker):
     def _claim_configs(
         self, config: DeviceClaimConfiguration, chosen: Sequence[RequestPlan]
     ) -> list[DeviceAllocationConfiguration]:
-        """Once, however many requests it names."""
+        """Once, also if it names several requests."""
         return super()._claim_configs(config, chosen)[:1]
