@@ -35,7 +35,7 @@ class OneNode:
         ranks: list[tuple[int, ...]] = []
         victims: dict[int, tuple[PodInfo, ...]] = {}
         for position, row in enumerate(rows.tolist()):
-            found = select_victims(self._inputs, row)
+            found = self.select(row)
             if isinstance(found, Status):
                 codes[position] = self.statuses.code_of(found)
             else:
@@ -43,6 +43,10 @@ class OneNode:
                 victims[row] = tuple(found.victims)
         table = np.array(ranks, np.int64).reshape(len(ranks), CRITERIA)
         return TrialResults.of(rows, codes, table.T, victims.__getitem__)
+
+    def select(self, row: int) -> Candidate | Status:
+        """The victims on one node; a status if evicting cannot help or fails."""
+        return select_victims(self._inputs, row)
 
 
 def select_victims(inputs: TrialInputs, row: int) -> Candidate | Status:

@@ -4,13 +4,12 @@ It is one file that loads nothing, and needs no optional extra.
 """
 
 from collections.abc import Sequence
-from importlib import resources
 
 import msgspec
 
 from kubestow.simulator.rebalance.plan import KeptPods, RebalancePlan
 from kubestow.simulator.rebalance.view import PlanView
-from kubestow.simulator.reports.html import Card, Inset, Page, ShownTable
+from kubestow.simulator.reports.html import Card, Inset, Page, ShownTable, asset
 from kubestow.simulator.reports.tables import Column, Kind, Table
 from kubestow.simulator.reports.units import seconds_text
 
@@ -63,7 +62,7 @@ def _inset(view: PlanView) -> Inset:
         '<div id="plan-picture"></div></section>'
     )
     data = msgspec.json.encode(view).decode()
-    return Inset("plan", markup, _asset("plan.css"), data, _asset("plan.js"))
+    return Inset("plan", markup, asset(_PACKAGE, "plan.css"), data, asset(_PACKAGE, "plan.js"))
 
 
 def _step_table(plan: RebalancePlan) -> Table:
@@ -95,7 +94,3 @@ def _kept_table(name: str, title: str, kept: Sequence[KeptPods]) -> Table:
             Column("message", Kind.TEXT, [each.reason for each in kept]),
         ],
     )
-
-
-def _asset(name: str) -> str:
-    return resources.files(_PACKAGE).joinpath(name).read_text(encoding="utf-8")

@@ -73,7 +73,7 @@ class Page(NamedTuple):
 def page_html(page: Page) -> str:
     """The whole file."""
     insets = [] if page.inset is None else [page.inset]
-    scripts = [_asset("page.js"), *(inset.script for inset in insets)]
+    scripts = [asset(_PACKAGE, "page.js"), *(inset.script for inset in insets)]
     if page.drawings:
         scripts.insert(0, _libraries())
     warning = f'<p class="partial">{escape(page.warning)}</p>' if page.warning else ""
@@ -83,7 +83,7 @@ def page_html(page: Page) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(scripts)}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{escape(page.title)}</title>",
-        f"<style>{_asset('page.css')}{''.join(inset.style for inset in insets)}</style>",
+        f"<style>{asset(_PACKAGE, 'page.css')}{''.join(inset.style for inset in insets)}</style>",
         "</head><body>",
         f'<header><h1>{escape(page.title)}</h1><p class="soft">{escape(page.subtitle)}</p>',
         f"{warning}</header>",
@@ -123,8 +123,9 @@ def _libraries() -> str:
 
 
 @cache
-def _asset(name: str) -> str:
-    return resources.files(_PACKAGE).joinpath(name).read_text(encoding="utf-8")
+def asset(package: str, name: str) -> str:
+    """The text of a file of a package, such as a style sheet."""
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
 
 
 def _chart_data(drawings: "Sequence[Drawing]") -> str:

@@ -4,10 +4,7 @@ See spec 12 §9.4. Pods of a unit elsewhere are removed only from what filters h
 their nodes are not changed.
 """
 
-import numpy as np
-
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import Rows, row_numbers
 from kubestow.cache.node_info import NodeInfo
 from kubestow.editions.v1_37.plugins.group_preemption.units import (
     Units,
@@ -15,41 +12,22 @@ from kubestow.editions.v1_37.plugins.group_preemption.units import (
     in_reprieve_order,
 )
 from kubestow.errors import CacheError
-from kubestow.framework.plugin import StatusCodes
 from kubestow.framework.runner import run_add_pod, run_filters_with_nominated, run_remove_pod
 from kubestow.framework.status import Status
 from kubestow.index.nodes import SimulatedNode
-from kubestow.plugins.default_preemption.candidates import CRITERIA, Candidate
-from kubestow.plugins.default_preemption.dry_run import NO_VICTIMS, TrialInputs, TrialResults
-from kubestow.plugins.default_preemption.one_node import no_victim_needed
+from kubestow.plugins.default_preemption.candidates import Candidate
+from kubestow.plugins.default_preemption.dry_run import NO_VICTIMS, TrialInputs
+from kubestow.plugins.default_preemption.one_node import OneNode, no_victim_needed
 
 
-class UnitTrials:
-    """Tries nodes one after the other, as `OneNode` of the core."""
+class UnitTrials(OneNode):
+    """Tries nodes one after the other, whose pods are evicted in units."""
 
     def __init__(self, inputs: TrialInputs, units: Units) -> None:
-        self._inputs = inputs
+        super().__init__(inputs)
         self._units = units
-        self.statuses = StatusCodes()
 
-    def evaluate(self, rows: Rows, missing: int | None) -> TrialResults:
-        rows = row_numbers(rows)
-        if missing is not None:
-            rows = rows[:1]
-        codes = np.zeros(len(rows), np.int64)
-        ranks: list[tuple[int, ...]] = []
-        victims: dict[int, tuple[PodInfo, ...]] = {}
-        for position, row in enumerate(rows.tolist()):
-            found = self._select(row)
-            if isinstance(found, Status):
-                codes[position] = self.statuses.code_of(found)
-            else:
-                ranks.append(found.ranks(self._inputs.now_ns))
-                victims[row] = tuple(found.victims)
-        table = np.array(ranks, np.int64).reshape(len(ranks), CRITERIA)
-        return TrialResults.of(rows, codes, table.T, victims.__getitem__)
-
-    def _select(self, row: int) -> Candidate | Status:
+    def select(self, row: int) -> Candidate | Status:
         try:
             found = _UnitTrial(self._inputs, self._units, row).select()
         except CacheError as error:
