@@ -17,16 +17,20 @@ SCALE = 0.4
 REPEATS = 2
 # The lease is lost after this time.
 RENEW_DEADLINE_MS = 10_000
+# Ends a case that would never end.
+SETTLED_S_MAX = 300.0
 
 
 def measure(cases: Sequence[Case], *, attempt_budget_s: float) -> list[Measured]:
-    """What each size of the cases costs, which is checked."""
+    """What the cases cost, each in one size, which is checked."""
     measured = measure_once(cases, attempt_budget_s=attempt_budget_s)
     assert [(result.name, result.size) for result in measured] == [
-        (case.name, size) for case in (NOTHING, *cases) for size in case.sizes(SCALE)
+        (case.name, case.sizes(SCALE)[-1]) for case in (NOTHING, *cases)
     ]
     assert [result.name for result in measured if not result.is_settled] == []
-    assert [result.name for result in measured if result.lease_gap_ms > RENEW_DEADLINE_MS] == []
+    # A machine that does not run this process makes no gap of its work: that takes CPU time.
+    gaps = {result.name: min(result.lease_gap_ms, result.process_cpu_ms) for result in measured}
+    assert {name: gap for name, gap in gaps.items() if gap > RENEW_DEADLINE_MS} == {}
     slow = slow_in(measured)
     # CPU time depends on what else uses the cores and their caches. A case that costs too much
     # does so each time, and by itself.
@@ -41,7 +45,13 @@ def measure(cases: Sequence[Case], *, attempt_budget_s: float) -> list[Measured]
 
 def measure_once(cases: Sequence[Case], *, attempt_budget_s: float) -> list[Measured]:
     measured: list[Measured] = []
-    run = HostileRun(nodes=NODES, watch_s=0.0, attempt_budget_s=attempt_budget_s)
+    run = HostileRun(
+        nodes=NODES,
+        watch_s=0.0,
+        halves=False,
+        attempt_budget_s=attempt_budget_s,
+        limit_s=SETTLED_S_MAX,
+    )
     run.run(cases, SCALE, measured.append)
     return measured
 
@@ -67,4 +77,4 @@ def test_no_eviction_holds_up_the_loop() -> None:
     measured = measure(evictions.CASES, attempt_budget_s=0.0)
     evicting = [result for result in measured if result.name.startswith("evictions")]
     assert [result.name for result in evicting if not result.evicted_count] == []
-    assert len(evicting) == 10
+    assert len(evicting) == 5

@@ -16,6 +16,7 @@ def _measured(name: str, size: int, cpu_ms: float, delay_ms: float) -> Measured:
         canary_count=1,
         canary_delay_ms=delay_ms,
         lease_gap_ms=0.0,
+        process_cpu_ms=0.0,
         is_settled=True,
         evicted_count=0,
         rss_mib=0.0,
