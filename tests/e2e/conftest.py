@@ -12,7 +12,7 @@ import pytest
 from kubestow.clock import SystemClock
 from kubestow.simulator.served import ServedCluster, ServedOptions
 
-COMMAND_S = 60
+COMMAND_S = 400
 
 
 class Kubectl:
@@ -74,7 +74,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[[ServedOptions], Path]]:
             loop.close()
 
         stops.append(stop)
-        assert is_up.wait(30), "the cluster did not start"
+        assert is_up.wait(300), "the cluster did not start"
         return path
 
     yield start

@@ -25,7 +25,7 @@ COPY = [
     if "cluster.json" in block.code
 ]
 SERVE = "kubestow demo --serve"
-BLOCK_S = 180
+BLOCK_S = 600
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def running(command: str, folder: Path, environment: dict[str, str], sign: str) 
             yield
         finally:
             process.terminate()
-            process.communicate(timeout=30)
+            process.communicate(timeout=300)
 
 
 def run_block(block: str, folder: Path, environment: dict[str, str]) -> str:
@@ -95,7 +95,7 @@ def test_another_scheduler_can_do_the_work(tmp_path: Path, environment: dict[str
     with running(serve, tmp_path, environment, "kubestow run"):
         run_block("kubectl run web --image=nginx", tmp_path, environment)
         with running(schedule, tmp_path, environment, ""):
-            wait = "kubectl wait pod/web --for=condition=Ready --timeout=60s"
+            wait = "kubectl wait pod/web --for=condition=Ready --timeout=300s"
             run_block(wait, tmp_path, environment)
 
 

@@ -67,7 +67,7 @@ def test_a_manifest_is_applied_seen_scaled_and_deleted(kubectl: Kubectl):
         "deployment.apps/web created",
         "service/web created",
     ]
-    kubectl("rollout status deployment/web --timeout=30s")
+    kubectl("rollout status deployment/web --timeout=300s")
     pods = rows(kubectl("get pods -o wide"))
     assert len(pods) == 3
     assert {row[2] for row in pods} == {"Running"}
@@ -84,60 +84,60 @@ def test_a_manifest_is_applied_seen_scaled_and_deleted(kubectl: Kubectl):
     assert unchanged == ["deployment.apps/web unchanged", "service/web unchanged"]
     changed = WEB.replace("web:v1", "web:v2")
     assert "deployment.apps/web configured" in kubectl("apply -f -", stdin=changed)
-    kubectl("rollout status deployment/web --timeout=30s")
+    kubectl("rollout status deployment/web --timeout=300s")
     assert "web:v2" in kubectl("get deployment web -o wide")
     assert "Scaled up replica set web-" in kubectl("describe deployment web")
 
     assert kubectl("scale deployment web --replicas=5").strip() == "deployment.apps/web scaled"
-    kubectl("wait deployment/web --for=jsonpath={.status.readyReplicas}=5 --timeout=30s")
+    kubectl("wait deployment/web --for=jsonpath={.status.readyReplicas}=5 --timeout=300s")
     kubectl("delete -f -", stdin=WEB)
-    kubectl("wait pod -l app=web --for=delete --timeout=30s")
+    kubectl("wait pod -l app=web --for=delete --timeout=300s")
     assert kubectl("get all -o name").split() == ["service/kubernetes"]
 
 
 def test_a_rollout_is_undone(kubectl: Kubectl):
     kubectl("create deployment web --image=nginx:1 --replicas=2")
-    kubectl("rollout status deployment/web --timeout=30s")
+    kubectl("rollout status deployment/web --timeout=300s")
     kubectl("set image deployment/web nginx=nginx:2")
-    kubectl("rollout status deployment/web --timeout=30s")
+    kubectl("rollout status deployment/web --timeout=300s")
     assert [row[0] for row in rows(kubectl("rollout history deployment/web"))[1:] if row] == [
         "1",
         "2",
     ]
     kubectl("rollout undo deployment/web")
-    kubectl("rollout status deployment/web --timeout=30s")
+    kubectl("rollout status deployment/web --timeout=300s")
     assert len(kubectl("get replicasets -o name").split()) == 2
     images = kubectl("get pods -o jsonpath={.items[*].spec.containers[0].image}")
     assert "nginx:1" in images
     kubectl("rollout restart deployment/web")
-    kubectl("rollout status deployment/web --timeout=30s")
+    kubectl("rollout status deployment/web --timeout=300s")
 
 
 def test_a_pod_that_fits_on_no_node_has_a_message(kubectl: Kubectl):
     kubectl("apply -f -", stdin=HUGE)
-    kubectl("wait pod/huge --for=condition=PodScheduled=False --timeout=30s")
+    kubectl("wait pod/huge --for=condition=PodScheduled=False --timeout=300s")
     assert rows(kubectl("get pod huge"))[0][:3] == ["huge", "0/1", "Pending"]
-    kubectl("wait event --for=create --field-selector=reason=FailedScheduling --timeout=30s")
+    kubectl("wait event --for=create --field-selector=reason=FailedScheduling --timeout=300s")
     assert "0/4 nodes are available: 4 Insufficient cpu." in kubectl("describe pod huge")
     assert "FailedScheduling" in kubectl("get events")
 
 
 def test_a_job_runs_to_its_end(kubectl: Kubectl):
     kubectl("create job short --image=busybox -- sleep 1")
-    kubectl("wait job/short --for=condition=complete --timeout=30s")
+    kubectl("wait job/short --for=condition=complete --timeout=300s")
     assert rows(kubectl("get job short"))[0][:3] == ["short", "Complete", "1/1"]
     assert rows(kubectl("get pods"))[0][2] == "Completed"
     assert "Job completed" in kubectl("describe job short")
     kubectl("delete job short")
-    kubectl("wait pod -l job-name=short --for=delete --timeout=30s")
+    kubectl("wait pod -l job-name=short --for=delete --timeout=300s")
 
 
 def test_nodes_are_cordoned_tainted_and_drained(kubectl: Kubectl):
     kubectl("create deployment web --image=nginx --replicas=4")
-    kubectl("rollout status deployment/web --timeout=30s")
-    kubectl("drain node-0 --timeout=30s")
+    kubectl("rollout status deployment/web --timeout=300s")
+    kubectl("drain node-0 --timeout=300s")
     kubectl("taint node node-1 gpu=only:NoExecute")
-    kubectl("rollout status deployment/web --timeout=30s")
+    kubectl("rollout status deployment/web --timeout=300s")
     assert "SchedulingDisabled" in kubectl("get node node-0")
     placed = kubectl("get pods -o jsonpath={.items[*].spec.nodeName}").split()
     assert "node-0" not in placed
@@ -156,27 +156,27 @@ def test_a_node_has_a_lease_and_a_taint_evicts_its_pods(kubectl: Kubectl):
         "spec": {"nodeName": "node-0", "containers": [{"name": "main", "image": "nginx"}]},
     }
     kubectl("apply -f -", stdin=json.dumps(pod))
-    kubectl("wait pod/p --for=condition=Ready --timeout=30s")
+    kubectl("wait pod/p --for=condition=Ready --timeout=300s")
     kubectl("taint node node-0 evil=yes:NoExecute")
-    kubectl("wait pod/p --for=delete --timeout=30s")
+    kubectl("wait pod/p --for=delete --timeout=300s")
     assert "Marking for deletion Pod default/p" in kubectl("get events")
 
 
 def test_a_budget_delays_a_drain(kubectl: Kubectl):
     kubectl("create deployment web --image=nginx --replicas=1")
-    kubectl("rollout status deployment/web --timeout=30s")
+    kubectl("rollout status deployment/web --timeout=300s")
     kubectl("create poddisruptionbudget web --selector=app=web --min-available=1")
-    kubectl("wait pdb/web --for=jsonpath={.status.currentHealthy}=1 --timeout=30s")
+    kubectl("wait pdb/web --for=jsonpath={.status.currentHealthy}=1 --timeout=300s")
     node = kubectl("get pods -o jsonpath={.items[0].spec.nodeName}")
-    assert "violate the pod's disruption budget" in kubectl.refuses(f"drain {node} --timeout=1s")
+    assert "violate the pod's disruption budget" in kubectl.refuses(f"drain {node} --timeout=3s")
 
 
 def test_a_namespace_deletes_its_content(kubectl: Kubectl):
     assert 'namespaces "shop" not found' in kubectl.refuses("run web --image=nginx -n shop")
     kubectl("create namespace shop")
     kubectl("run web --image=nginx -n shop")
-    kubectl("wait pod/web -n shop --for=condition=Ready --timeout=30s")
-    kubectl("delete namespace shop --timeout=30s")
+    kubectl("wait pod/web -n shop --for=condition=Ready --timeout=300s")
+    kubectl("delete namespace shop --timeout=300s")
     assert kubectl("get pods -A -o name") == ""
     assert 'namespaces "shop" not found' in kubectl.refuses("get namespace shop")
 
@@ -215,10 +215,10 @@ def test_dry_runs_differences_and_patches(kubectl: Kubectl):
 
 def test_owners_may_orphan_their_pods(kubectl: Kubectl):
     kubectl("create deployment web --image=nginx --replicas=2")
-    kubectl("rollout status deployment/web --timeout=30s")
+    kubectl("rollout status deployment/web --timeout=300s")
     kubectl("delete deployment web --cascade=orphan")
     assert len(kubectl("get replicasets -o name").split()) == 1
-    kubectl("delete replicasets --all --cascade=foreground --timeout=30s")
+    kubectl("delete replicasets --all --cascade=foreground --timeout=300s")
     assert kubectl("get pods -o name") == ""
 
 
@@ -262,7 +262,7 @@ def test_errors_are_those_of_any_cluster(kubectl: Kubectl, command: str, text: s
 
 def test_there_are_no_logs(kubectl: Kubectl):
     kubectl("run web --image=nginx")
-    kubectl("wait pod/web --for=condition=Ready --timeout=30s")
+    kubectl("wait pod/web --for=condition=Ready --timeout=300s")
     assert "run no containers" in kubectl.refuses("logs web")
 
 
@@ -282,7 +282,7 @@ spec:
     spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 """
     kubectl("apply -f -", stdin=manifest)
-    kubectl("rollout status statefulset/db --timeout=30s")
+    kubectl("rollout status statefulset/db --timeout=300s")
     assert [row[0] for row in rows(kubectl("get pods"))] == ["db-0", "db-1"]
     claims = rows(kubectl("get persistentvolumeclaims"))
     assert [row[:2] for row in claims] == [["data-db-0", "Bound"], ["data-db-1", "Bound"]]
@@ -290,19 +290,19 @@ spec:
 
 def test_ordinary_manifests_are_applied_and_deleted(kubectl: Kubectl):
     assert "created" in kubectl(f"apply -f {SHOP / 'crds'}")
-    kubectl("wait crd/backups.shop.example.com --for=condition=Established --timeout=30s")
+    kubectl("wait crd/backups.shop.example.com --for=condition=Established --timeout=300s")
     lines = kubectl(f"apply -f {SHOP}").splitlines()
     assert len(lines) == 29
     assert all(line.endswith(" created") for line in lines), lines
-    kubectl("rollout status -n shop deployment/web --timeout=60s")
+    kubectl("rollout status -n shop deployment/web --timeout=300s")
     shown = kubectl("get all -A")
     for text in ("pod/web-", "horizontalpodautoscaler.autoscaling/web", "backup.shop.example.com"):
         assert text in shown
     assert rows(kubectl("get bk -n shop"))[0][:7] == ["nightly", "0", "2", "*", "*", "*", "7"]
     again = kubectl(f"apply --server-side --force-conflicts -f {SHOP}")
     assert again.count("serverside-applied") == 29
-    kubectl("delete namespace shop --timeout=60s")
-    kubectl(f"delete -f {SHOP / 'crds'} --timeout=60s")
+    kubectl("delete namespace shop --timeout=300s")
+    kubectl(f"delete -f {SHOP / 'crds'} --timeout=300s")
     assert "backups" not in kubectl("api-resources")
 
 
@@ -310,7 +310,7 @@ def test_the_own_manifests_are_applied(kubectl: Kubectl):
     lines = kubectl(f"apply -k {ROOT / 'deploy' / 'base'}").splitlines()
     assert "clusterrole.rbac.authorization.k8s.io/kubestow created" in lines
     assert all(line.endswith(" created") for line in lines), lines
-    kubectl(f"delete -k {ROOT / 'deploy' / 'base'} --ignore-not-found --timeout=60s")
+    kubectl(f"delete -k {ROOT / 'deploy' / 'base'} --ignore-not-found --timeout=300s")
 
 
 def test_wrong_and_unknown_fields(kubectl: Kubectl):

@@ -342,7 +342,7 @@ def run_command(command: str, kubectl: Kubectl) -> None:
         env=kubectl.environment | {"PATH": f"{kubectl.program.parent}:/usr/bin:/bin"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 
