@@ -17,13 +17,13 @@ from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.schema.known_fields import unknown_fields
 from kubestow.cache.objects import ClusterObjects
+from kubestow.close_names import close_names
 from kubestow.cluster.documents import as_list, as_object, value_at
 from kubestow.cluster.resources import (
     DEVICE_TAINT_RULES,
     OLDER_TAINT_RULE_VERSIONS,
     client_resources,
 )
-from kubestow.explain.evidence.close_names import close_names
 from kubestow.simulator.workloads import WORKLOAD_KINDS
 
 # Read when pods are created: by admission, and by the controller that makes claims of pods.

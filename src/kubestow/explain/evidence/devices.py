@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from kubestow.api.device import ALL, DeviceSubRequest, ExactDeviceRequest, ResourceClaim
 from kubestow.api.pod import resource_claim_names
+from kubestow.close_names import close_names
 from kubestow.errors import PluginError
-from kubestow.explain.evidence.close_names import close_names
 from kubestow.explain.evidence.context import EvidenceContext, NodeView
 from kubestow.explain.evidence.facts import (
     LISTED_MAX,

@@ -11,7 +11,7 @@ from kubestow.api.pod import Toleration
 from kubestow.api.pod_info import AffinityTerm
 from kubestow.api.resources import amount_of, is_scalar
 from kubestow.api.taints import HARD_EFFECTS, taint_text
-from kubestow.explain.evidence.close_names import close_names
+from kubestow.close_names import close_names
 from kubestow.explain.evidence.context import EvidenceContext
 from kubestow.explain.evidence.facts import Mistake
 from kubestow.explain.evidence.resources import demands_of

@@ -23,9 +23,9 @@ from kubestow.api.volume_claims import (
     requested_storage,
     volume_class,
 )
+from kubestow.close_names import close_names
 from kubestow.errors import PluginError
 from kubestow.explain.evidence.amounts import amount_text
-from kubestow.explain.evidence.close_names import close_names
 from kubestow.explain.evidence.context import EvidenceContext, NodeView
 from kubestow.explain.evidence.facts import (
     LISTED_MAX,

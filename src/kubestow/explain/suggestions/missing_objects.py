@@ -21,7 +21,7 @@ from kubestow.api.storage import (
     StorageClass,
 )
 from kubestow.api.volume_claims import STORAGE, WAIT_FOR_FIRST_CONSUMER, claim_class, named_claims
-from kubestow.explain.evidence.close_names import close_names
+from kubestow.close_names import close_names
 from kubestow.explain.suggestions.devices import with_request
 from kubestow.explain.suggestions.pod_parts import with_spec
 from kubestow.explain.suggestions.remedy import (

@@ -5,9 +5,9 @@ from typing import Final
 
 from kubestow.api.pod import Pod
 from kubestow.clock import Clock
+from kubestow.close_names import close_names
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.explain.cluster import StillCluster
-from kubestow.explain.evidence.close_names import close_names
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.service.commands.cluster_input import InputRequest, load_input
 from kubestow.simulator.attempted import Attempted, cluster_at_attempt

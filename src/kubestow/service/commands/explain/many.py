@@ -8,9 +8,9 @@ from typing import Final
 from kubestow.api.owners import controller_of
 from kubestow.api.pod import Pod
 from kubestow.clock import SystemClock
+from kubestow.close_names import close_names
 from kubestow.errors import InputError
 from kubestow.explain.cluster import StillCluster
-from kubestow.explain.evidence.close_names import close_names
 from kubestow.explain.many import explain_many, waiting_pods
 from kubestow.explain.many_explanation import ManyExplanation
 from kubestow.explain.many_text import many_lines

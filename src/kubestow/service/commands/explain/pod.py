@@ -14,10 +14,10 @@ from kubestow.api.meta import object_ref
 from kubestow.api.pod import Pod, is_assigned, is_terminal, is_terminating
 from kubestow.api.pod_info import PodInfo
 from kubestow.clock import SystemClock
+from kubestow.close_names import close_names
 from kubestow.errors import InputError
 from kubestow.explain.annotations import result_annotations
 from kubestow.explain.cluster import StillCluster
-from kubestow.explain.evidence.close_names import close_names
 from kubestow.explain.explanation import Explanation
 from kubestow.explain.one_node import asked_filters
 from kubestow.explain.pod import explain_pod
