@@ -43,7 +43,7 @@ def main() -> int:
     if arguments.output == "json":
         print(json.dumps(totals.as_document(), indent=2))
     else:
-        _print(totals, has_coverage=arguments.coverage)
+        _print(totals, arguments.compatibility, has_coverage=arguments.coverage)
     return 1 if totals.broken else 0
 
 
@@ -117,14 +117,14 @@ def _run_many(
     return totals
 
 
-def _print(totals: Totals, *, has_coverage: bool) -> None:
+def _print(totals: Totals, edition: Version, *, has_coverage: bool) -> None:
     console = Console(width=TABLE_WIDTH)
     print_counts(totals, console)
     if has_coverage:
         print_coverage(totals, console)
     for seed, broken in sorted(totals.broken.items()):
         print(f"seed {seed}: {broken[0]}")
-        print(f"  python -m tools.faults --seed {seed} --shrink")
+        print(f"  python -m tools.faults --seed {seed} --compatibility {edition} --shrink")
     print(f"{totals.seed_count} seeds, {len(totals.broken)} break an invariant")
 
 

@@ -10,8 +10,9 @@ Retry-After header counts, and where a list comes in pieces for tens of seconds.
 """
 
 import asyncio
-from collections.abc import Callable
-from contextvars import Context, copy_context
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, Final
 
 import msgspec
@@ -22,10 +23,10 @@ from kubestow.apiserver.http.response import ApiResponse
 from kubestow.apiserver.http.streaming import ServedWatch
 from kubestow.clock import Clock
 from kubestow.cluster import requests
-from kubestow.cluster.http.connection import Connection
+from kubestow.cluster.http.connection import Connection, Sink
 from kubestow.cluster.http.http_client import HttpClient
 from kubestow.cluster.http.kubeconfig import ServerConfig
-from kubestow.cluster.http.session import ApiSession
+from kubestow.cluster.http.session import JSON, ApiSession
 from kubestow.errors import ApiError, ConflictError, GoneError, UnreachableError
 from tools.faults.client import (
     LOSS_UNNOTICED_S,
@@ -42,10 +43,38 @@ SERVER: Final = "http://apiserver.example.com"
 LONGEST_PAUSE_S: Final = 3
 RETRY_AFTER: Final = "Retry-After"
 
+# Of one request of the client with its repetitions: when each may be sent again. A request that was
+# given up takes its pauses with it; another part may send an equal one at once.
+Pauses = dict[Request, float]
+_pauses: ContextVar[Pauses] = ContextVar("pauses")
+
 _LAST_CHUNK: Final = b"0\r\n\r\n"
 _STREAM_HEAD: Final = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 )
+
+
+class WireSession(ApiSession):
+    """A session whose requests are told apart, also where they are equal."""
+
+    async def request(
+        self, method: str, path: str, body: bytes = b"", *, content_type: str = JSON
+    ) -> bytes:
+        with _one_request():
+            return await super().request(method, path, body, content_type=content_type)
+
+    async def stream(self, path: str, sink: Sink) -> Connection:
+        with _one_request():
+            return await super().stream(path, sink)
+
+
+@contextmanager
+def _one_request() -> Generator[None]:
+    token = _pauses.set({})
+    try:
+        yield
+    finally:
+        _pauses.reset(token)
 
 
 class WireClient(HttpClient):
@@ -54,7 +83,7 @@ class WireClient(HttpClient):
     def __init__(
         self, wire: "Wire", clock: Clock, rng: np.random.Generator, *, timeout_s: float | None
     ) -> None:
-        session = ApiSession(
+        session = WireSession(
             ServerConfig(server=SERVER), clock, timeout_s=timeout_s, dial=wire.dial
         )
         super().__init__(session, rng=rng)
@@ -81,8 +110,6 @@ class Wire:
         self.server: Final = server
         self.link: Final = link
         self.hooks: Final = hooks
-        # Requests that may be repeated only after a time.
-        self.not_before_s: dict[Request, float] = {}
         # Paths of which an event was lost since the last list: their watches cannot be resumed.
         self.lossy: set[str] = set()
         self._transports: list[_Transport] = []
@@ -121,7 +148,8 @@ class _Transport(asyncio.Transport):
     def write(self, data: bytes | bytearray | memoryview) -> None:
         loop = asyncio.get_running_loop()
         request = read_request(bytes(data))
-        self._serving = loop.create_task(_serve(self._wire, self, request), context=Context())
+        exchange = _Exchange(self._wire, self, request, _pauses.get())
+        self._serving = loop.create_task(_serve(exchange, self), context=Context())
 
     def is_closing(self) -> bool:
         return self._is_closing
@@ -152,9 +180,9 @@ class _Transport(asyncio.Transport):
         asyncio.get_running_loop().call_soon(callback, context=self._process)
 
 
-async def _serve(wire: Wire, transport: _Transport, request: Request) -> None:
+async def _serve(exchange: "_Exchange", transport: _Transport) -> None:
     try:
-        await _Exchange(wire, transport, request).run()
+        await exchange.run()
     except UnreachableError:
         transport.abort()
 
@@ -162,8 +190,9 @@ async def _serve(wire: Wire, transport: _Transport, request: Request) -> None:
 class _Exchange:
     """One request and its answer."""
 
-    def __init__(self, wire: Wire, transport: _Transport, request: Request) -> None:
+    def __init__(self, wire: Wire, transport: _Transport, request: Request, pauses: Pauses) -> None:
         self._wire = wire
+        self._pauses = pauses
         self._link = wire.link
         self._faults = wire.link.faults
         self._transport = transport
@@ -188,7 +217,7 @@ class _Exchange:
 
     def _check_patience(self) -> None:
         loop = asyncio.get_running_loop()
-        not_before_s = self._wire.not_before_s.pop(self._request, 0.0)
+        not_before_s = self._pauses.pop(self._request, 0.0)
         if loop.time() < not_before_s:
             method, target = self._request.method, self._request.target
             self._wire.hooks.report(
@@ -234,7 +263,7 @@ class _Exchange:
         elif RETRY_AFTER in answer.headers:
             # Only now: a client does not follow an answer that is lost or cut.
             now_s = asyncio.get_running_loop().time()
-            self._wire.not_before_s[self._request] = now_s + int(answer.headers[RETRY_AFTER])
+            self._pauses[self._request] = now_s + int(answer.headers[RETRY_AFTER])
 
     async def _send_slowly(self, body: bytes) -> None:
         """At once, unless the list is slow."""

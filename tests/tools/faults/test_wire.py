@@ -81,6 +81,22 @@ def test_a_request_that_is_repeated_too_early_is_reported(
     assert {invariant for invariant, _ in run(body)} == {"Retry-After"}
 
 
+def test_an_equal_request_after_one_that_was_given_up_is_no_repetition() -> None:
+    """As of a leader that gives up its lease while a renewal waits for its Retry-After."""
+
+    async def body(world: World) -> list[tuple[str, str]]:
+        world.faults.set(Fault.RETRY_AFTER, 1.0)
+        world.end_after(Fault.RETRY_AFTER, 0.5)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.6):
+                await world.client.get(Node, "", "n1")
+        await world.client.get(Node, "", "n1")
+        assert world.happened == [Fault.RETRY_AFTER]
+        return world.reports
+
+    assert run(body) == []
+
+
 def test_an_answer_that_ends_in_the_middle_is_an_error() -> None:
     async def body(world: World) -> list[type[Exception]]:
         world.faults.set(Fault.TRUNCATED, 1.0)
