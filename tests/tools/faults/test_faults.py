@@ -16,7 +16,7 @@ from tools.faults.report import Totals
 from tools.faults.shrink import shrink
 from tools.faults.simulation import run_plan
 
-SEEDS = 200
+SEEDS = 120
 QUICK = 8
 # These together meet all important combinations of fault and state, nearly all of them twice.
 # `python -m tools.faults --seeds 200` names the combinations that none of them meets.
@@ -24,7 +24,7 @@ COVERING = (
     *(9, 10, 11, 14, 15, 19, 20, 25, 27, 36, 37, 38, 39, 41, 44, 46, 50, 52, 53, 58, 59, 61),
     *(64, 67, 69, 70, 71, 73, 77, 80, 81, 86, 92, 93, 94, 96, 102, 107, 108),
 )
-OTHERS = [seed for seed in range(QUICK, SEEDS) if seed not in COVERING]
+OTHERS = [seed for seed in range(SEEDS) if seed not in COVERING]
 CHUNK = 12  # seeds of one test: at the end of all tests, a long one keeps a single core busy
 
 
@@ -33,10 +33,10 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL + 1)
 
 
-def run_seeds(seeds: Iterable[int]) -> Totals:
+def run_seeds(seeds: Iterable[int], edition: Version = Version.V1_36) -> Totals:
     totals = Totals()
     for seed in seeds:
-        totals.add(seed, run_plan(make_plan(seed)))
+        totals.add(seed, run_plan(make_plan(seed, edition)))
     return totals
 
 
@@ -53,8 +53,8 @@ def test_some_dozens_of_seeds_break_nothing_and_meet_what_is_important() -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, len(OTHERS), CHUNK))
-def test_more_seeds_break_nothing(first: int) -> None:
-    assert run_seeds(OTHERS[first : first + CHUNK]).broken == {}
+def test_more_seeds_break_nothing_in_the_newest_edition(first: int) -> None:
+    assert run_seeds(OTHERS[first : first + CHUNK], Version.V1_37).broken == {}
 
 
 @pytest.mark.parametrize("seed", [3, 27])
