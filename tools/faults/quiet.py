@@ -6,6 +6,7 @@ place and is tried again after a time, and nothing is left over from what has en
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from kubestow.api.group import group_key_of
@@ -15,7 +16,9 @@ from kubestow.api.pod import Pod, is_terminal, is_terminating
 from kubestow.api.pod_info import PodInfo
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.cluster.resources import PODS
+from kubestow.engine.decision import Decision
 from kubestow.engine.scheduler import Scheduler
+from kubestow.errors import CacheError
 from kubestow.plugins.volume_binding import VolumeBinding
 from kubestow.service.debugger import difference
 from kubestow.service.run import SchedulerProcess
@@ -36,12 +39,34 @@ class Quiet:
         self._cluster = cluster
         self._gangs = gangs
         self._own_watches = 0
+        # Pods that another client has bound, by UID, and nodes that lost a place by it.
+        self._bound_elsewhere: dict[str, str] = {}
+        self._freed_without_event: set[str] = set()
         self._report = report
         self._replicas = replicas
 
     def note_own_watches(self) -> None:
         """Called before any replica runs: the watches of the simulation itself."""
         self._own_watches = self._cluster.statistics().watch_count
+
+    def note_bound_elsewhere(self, pod: Pod, node_name: str) -> None:
+        """Called before another client binds the pod. The place that the leader has for it is freed
+        without an event (spec 03 §11.9, example 2)."""
+        self._bound_elsewhere[pod.metadata.uid] = node_name
+        leader = self._leader()
+        if leader is not None and leader.process is not None:
+            with suppress(CacheError):
+                counted = leader.process.scheduler.cache.pod(pod)
+                self._note_place(pod.metadata.uid, counted.pod.spec.node_name)
+
+    def note_decision(self, decision: Decision) -> None:
+        """A pod may be assumed before the watch shows that it is bound already."""
+        if decision.is_scheduled:
+            self._note_place(decision.pod.uid, decision.node_name)
+
+    def _note_place(self, uid: str, node_name: str) -> None:
+        if self._bound_elsewhere.get(uid, node_name) != node_name:
+            self._freed_without_event.add(node_name)
 
     def is_reached(self) -> bool:
         """Whether a leader is there and has nothing left to do at once, and all follow the server.
@@ -126,7 +151,8 @@ class Quiet:
         """No pod waits that fits, but for those that upstream leaves to the flush."""
         leader = self._leader()
         for pod in () if leader is None else fitting_pods(leader):
-            if not (is_before_flush and pod.waits_for_flush):
+            waits_for_flush = pod.waits_for_flush or pod.node_name in self._freed_without_event
+            if not (is_before_flush and waits_for_flush):
                 text = f"{pod.name} waits though it fits on {pod.node_name}"
                 self._report("no pod forgotten", text)
         if self._gangs is not None and leader is not None and leader.process is not None:

@@ -270,6 +270,7 @@ class FaultSimulation:
     def _place_elsewhere(self, name: str, node_name: str) -> None:
         for pod in self._note_pods("bind_elsewhere", self._pods_named(name)):
             self.member_lost(pod)
+            self._quiet.note_bound_elsewhere(pod, node_name)
         self.invariants.excuse(node_name)
         self.cluster.bind(_NAMESPACE, name, node_name)
 
@@ -347,6 +348,7 @@ class FaultSimulation:
 
     def decided(self, replica: Replica, decision: Decision) -> None:
         self.invariants.decided(replica, decision)
+        self._quiet.note_decision(decision)
 
     def binding_sent(self, replica: Replica, pod: Pod, node_name: str) -> None:
         self.invariants.binding_sent(replica, pod, node_name)

@@ -136,6 +136,19 @@ def test_a_pod_whose_time_at_permit_ends_in_a_pause_is_tried_again(edition: Vers
     assert (outcome.broken, outcome.bound_count) == ([], 1)
 
 
+def test_a_place_that_is_freed_without_an_event_is_left_to_the_flush() -> None:
+    # As seed 151 of v1.37: while a pod is in PreBind, another client binds it elsewhere.
+    actions = (
+        PlannedAction(0, "add_node", "node-0", PlannedNode(cpu_milli=100, pods=10, zone="z1")),
+        PlannedAction(5, "add_node", "node-1", PlannedNode(cpu_milli=50, pods=10, zone="z1")),
+        PlannedAction(30, "add_pod", "pod-0", PlannedPod(cpu_milli=100, prepare_s=3.0)),
+        PlannedAction(31, "add_pod", "pod-1", PlannedPod(cpu_milli=100)),
+        PlannedAction(32, "bind_elsewhere", "pod-0", "node-1"),
+    )
+    outcome = run_plan(Plan(0, ("a",), actions, Setup(has_plugin=True)))
+    assert (outcome.broken, outcome.bound_count) == ([], 2)
+
+
 @pytest.mark.slow
 def test_v1_37_breaks_no_invariant_either() -> None:
     # The third one has groups with topology.
