@@ -7,7 +7,7 @@ from typing import Final
 
 # Collections happen after this many more objects were made than freed (youngest generation), and
 # older generations are collected after this many collections of the one before.
-GC_THRESHOLDS: Final = (20_000, 20, 50)
+GC_THRESHOLDS: Final = (50_000, 20, 50)
 # For a simulation: its pauses delay nothing, and each object that stays is gone over anyway. It
 # makes next to no reference cycles; what they can hold until a collection is still limited.
 SIMULATION_THRESHOLDS: Final = (500_000, 20, 50)
