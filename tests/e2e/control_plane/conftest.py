@@ -80,6 +80,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def needs(*programs: str) -> pytest.MarkDecorator:
+    """Skips tests that run more of a control plane than the folder may have."""
+    missing = missing_programs(ASSETS, programs)
+    reason = f"KUBEBUILDER_ASSETS has no {', '.join(missing)}"
+    return pytest.mark.skipif(bool(missing), reason=reason)
+
+
 class ControlPlane:
     """etcd and an API server. Tokens, addresses and certificates stay the same over restarts."""
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import msgspec
 import pytest
-from tests.e2e.control_plane.conftest import ASSETS, ControlPlane, control_plane
+from tests.e2e.control_plane.conftest import ControlPlane, control_plane, needs
 from tests.e2e.control_plane.real_cluster import EVICTION_FLAGS, RealCluster, controller_manager
 from tests.simulator.placement_tests.real_cases import (
     EDITIONS,
@@ -28,7 +28,8 @@ from kubestow.simulator.placement_tests.cases import PlacementCase
 from kubestow.simulator.placement_tests.judged import JudgedCluster
 from kubestow.simulator.placement_tests.results import ExpectationVerdict
 from kubestow.simulator.placement_tests.running import played
-from tools.control_plane import missing_programs
+
+pytestmark = needs("kube-controller-manager", "kube-scheduler")
 
 CASES = {edition: cases_of(edition) for edition in EDITIONS}
 NAMES = sorted({name for cases in CASES.values() for name in cases})
@@ -48,9 +49,6 @@ def _edition(server_minor: int) -> Version:
 
 @pytest.fixture(scope="module", name="plane")
 def _plane(edition: Version) -> Iterator[ControlPlane]:
-    missing = missing_programs(ASSETS, ("kube-controller-manager", "kube-scheduler"))
-    if missing:
-        pytest.skip(f"KUBEBUILDER_ASSETS has no {', '.join(missing)}")
     gates, version = GROUP_FLAGS[edition]
     flags = (f"--feature-gates={gates}", f"--runtime-config=scheduling.k8s.io/{version}=true")
     with control_plane(*flags, *EVICTION_FLAGS) as plane, controller_manager(plane):

@@ -17,12 +17,15 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.e2e.control_plane.conftest import needs
 from tests.simulator.rebalance.rebalance_clusters import node, owner, pod
 
 from kubestow.api.meta import JsonObject
 from kubestow.errors import ApiError
 from kubestow.simulator.rebalance import RebalanceOptions, make_plan, read_goal
 from tools.rebalance.clusters import GOALS, RandomCluster
+
+pytestmark = needs("kube-controller-manager", "kube-scheduler")
 
 ASSETS = Path(os.environ.get("KUBEBUILDER_ASSETS", ""))
 ROLE = Path(__file__).parents[3] / "deploy/rebalance/cluster-role.yaml"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.e2e.conftest import Kubectl
-from tests.e2e.control_plane.conftest import ASSETS, ControlPlane
+from tests.e2e.control_plane.conftest import ASSETS, ControlPlane, needs
 from tests.e2e.control_plane.real_cluster import program
 from tests.e2e.test_suggested_commands import (
     CASES,
@@ -25,7 +25,7 @@ from tests.e2e.test_suggested_commands import (
 
 from kubestow.errors import ConflictError
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, needs("kube-controller-manager")]
 
 CONTROLLERS = (
     "cronjob-controller", "daemonset-controller", "deployment-controller",
