@@ -120,6 +120,13 @@ def test_an_expectation_holds(
             id="placed-refused",
         ),
         pytest.param(
+            [workload("StatefulSet", "db", 1, "1", nodeSelector={ZONE: "zone-a"})],
+            {"placed": "all"},
+            {"given": [{"fail": "n-0"}]},
+            "1 pod of StatefulSet/db is not there: StatefulSet/db: db-0 is still ending on n-0",
+            id="placed-ending",
+        ),
+        pytest.param(
             [workload("StatefulSet", "db", 3, "64")],
             {"placed": {"atLeast": 1}},
             {},

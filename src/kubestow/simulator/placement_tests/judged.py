@@ -13,7 +13,7 @@ import msgspec
 from kubestow.api.files import Document
 from kubestow.api.group import GroupKey
 from kubestow.api.node import Node
-from kubestow.api.pod import Pod, first_condition
+from kubestow.api.pod import Pod, first_condition, is_terminating
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.store import StoredObject
 from kubestow.cluster.documents import value_at
@@ -141,14 +141,31 @@ class JudgedCluster(ABC):
                 name = f"{kind}/{stored.name}"
                 if target is not None and not _is_owner_of(target, stored, name):
                     continue
-                missing = _replicas(stored, "spec", 1) - _replicas(stored, "status", 0)
+                missing = _replicas(stored, "spec", 1) - self._pod_count(kind, stored)
                 if missing > 0:
-                    yield name, missing, refusals.get(name, "")
+                    yield name, missing, refusals.get(name, "") or self._ending(name, stored)
         for owner, message in refusals.items():
             # Those of other kinds have no number of replicas.
             kind = owner.partition("/")[0]
             if kind not in _WITH_REPLICAS and (target is None or target.owner == owner):
                 yield owner, 1, message
+
+    def _pod_count(self, kind: str, stored: StoredObject) -> int:
+        """How many pods a workload has, without those that are ending."""
+        if kind == "StatefulSet":
+            # Its status counts pods that are ending, and one on a lost node is not replaced.
+            return len(self.history.by_controller.get(stored.uid, ()))
+        return _replicas(stored, "status", 0)
+
+    def _ending(self, name: str, stored: StoredObject) -> str:
+        """A pod of a workload that is ending and not gone, in words; empty without one."""
+        for lost in self.history.lost:
+            if name not in lost.owners or lost.namespace != stored.key[0]:
+                continue
+            found = self.store.find(PODS, lost.namespace, lost.name)
+            if found is not None and isinstance(found.typed, Pod) and is_terminating(found.typed):
+                return f"{lost.name} is still ending on {lost.node}"
+        return ""
 
     def owner_of(self, pod: Pod) -> str:
         """The topmost controller of a pod; empty if it has none."""
