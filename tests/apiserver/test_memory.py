@@ -110,6 +110,22 @@ def test_the_same_seed_gives_the_same_identities(clock: ManualClock, pod_documen
     assert uids(1) != uids(2)
 
 
+def test_a_uid_that_an_object_came_with_is_given_to_no_other(
+    clock: ManualClock, pod_document: Build
+):
+    other = MemoryCluster(clock)
+    uids = [other.create(PODS, pod_document(f"p{number}")).uid for number in range(3)]
+
+    cluster = MemoryCluster(clock)
+    cluster.take_uids(uids[1:2])
+    kept = pod_document("kept")
+    kept["metadata"]["uid"] = uids[0]
+    cluster.create(PODS, kept, admission=False)
+    made = {cluster.create(PODS, pod_document(f"new{number}")).uid for number in range(3)}
+    assert len(made) == 3
+    assert not made & set(uids[:2])
+
+
 def test_one_version_counts_the_writes_of_all_resources(
     cluster: MemoryCluster, pod_document: Build, node_document: Build
 ):

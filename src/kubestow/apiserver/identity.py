@@ -5,6 +5,7 @@ repeated exactly.
 """
 
 import hashlib
+from collections.abc import Iterable
 from typing import Final
 
 SUFFIX_LENGTH: Final = 5
@@ -20,9 +21,20 @@ class IdentitySource:
         key = seed.to_bytes(16, "little", signed=True)
         self._empty = hashlib.blake2b(key=key, digest_size=16)
         self._count = 0
+        self._taken: set[str] = set()
+
+    def take(self, uids: Iterable[str]) -> None:
+        """These UIDs are of objects that came with them: another source made them, perhaps of the
+        same seed."""
+        self._taken.update(uids)
 
     def next_uid(self) -> str:
-        """A version-4 UUID."""
+        """A version-4 UUID that is not taken."""
+        while (uid := self._next_uid()) in self._taken:
+            pass
+        return uid
+
+    def _next_uid(self) -> str:
         digits = self._next_digest().hex()
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:32]}"
 

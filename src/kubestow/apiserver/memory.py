@@ -372,6 +372,10 @@ class MemoryCluster:
         ordered = sorted(documents, key=lambda document: document.get("kind") not in LOADED_FIRST)
         return tuple(self._load_one(document, admission) for document in ordered)
 
+    def take_uids(self, uids: Iterable[str]) -> None:
+        """Objects with these UIDs are loaded later; no object gets one of them until then."""
+        self._identities.take(uids)
+
     def _load_one(self, document: JsonObject, admission: bool | None) -> StoredObject:
         served = self.served.of_kind(document.get("apiVersion", ""), document.get("kind", ""))
         if served.stored not in (PODS, NODES):
@@ -533,7 +537,11 @@ class MemoryCluster:
             metadata["namespace"] = namespace
         if not metadata.get("name"):
             metadata["name"] = self._new_name(collection, namespace, given.get("generateName"))
-        metadata.setdefault("uid", self._identities.next_uid())
+        uid = self._identities.next_uid()
+        if "uid" in metadata:
+            self._identities.take((metadata["uid"],))
+        else:
+            metadata["uid"] = uid
         metadata.setdefault("creationTimestamp", whole_seconds(self._clock.now_ns()))
         if resource.has_generation:
             metadata.setdefault("generation", 1)

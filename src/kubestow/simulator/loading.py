@@ -73,6 +73,7 @@ def load_cluster(store: MemoryCluster, documents: Sequence[Document | JsonObject
         ordered = sorted(
             [*sourced, *created], key=lambda one: one.raw.get("kind") not in LOADED_FIRST
         )
+        store.take_uids(one.raw["metadata"]["uid"] for one in ordered if stands(one.raw))
         for document in ordered:
             uid = _create(store, document)
             if stands(document.raw):

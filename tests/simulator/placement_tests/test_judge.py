@@ -86,6 +86,12 @@ BUDGET = {
         ),
         pytest.param([WEB], {"preempted": "none"}, {"given": [{"drain": "n-0"}]}, id="preempted"),
         pytest.param([WEB], {"headroom": {"atLeast": 6, "of": [pod("c")]}}, {}, id="headroom"),
+        pytest.param(
+            [WEB],
+            {"headroom": {"atLeast": 1, "of": [deployment("c", 2)]}},
+            {"given": [{"drain": "n-0"}]},
+            id="headroom-after-pods-were-made-again",
+        ),
         pytest.param([WEB, BUDGET], {"budget": "all"}, {"given": [{"wait": "1m"}]}, id="budget"),
     ],
 )  # fmt: skip
