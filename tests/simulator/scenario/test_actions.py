@@ -203,6 +203,10 @@ def test_a_cron_job_makes_jobs(play: Play) -> None:
     [
         ({"cordon": "node-7"}, 'actions[0].cordon: after 60 s: there is no node "node-7" then'),
         (
+            {"drain": {"selector": "pool=gpu"}},
+            "actions[0].drain: after 60 s: no node has the labels pool=gpu then",
+        ),
+        (
             {"scale": {"kind": "Deployment", "name": "wbe", "replicas": 3}},
             'after 60 s: there is no Deployment "wbe" in namespace "default" then; did you mean',
         ),

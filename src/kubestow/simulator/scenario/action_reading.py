@@ -121,7 +121,7 @@ class ActionReader(PartReader):
         selector = None
         if nodes.selector is not None:
             selector = self.selector((*path, "selector"), nodes.selector)
-        return NodeTarget(nodes.name, selector, nodes.random)
+        return NodeTarget(nodes.name, selector, nodes.random, nodes.selector or "")
 
     def pods(self, path: FieldPath, pods: Pods) -> PodTarget:
         """The pods that a step or an expectation is about."""

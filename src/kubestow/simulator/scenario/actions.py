@@ -43,6 +43,8 @@ class NodeTarget(NamedTuple):
     name: str | None = None
     selector: Selector | None = None
     random: int | None = None
+    # The selector as it is written.
+    text: str = ""
 
     def choose(
         self,
@@ -50,11 +52,18 @@ class NodeTarget(NamedTuple):
         rng: np.random.Generator,
         is_meant: Callable[[StoredObject], bool],
     ) -> list[StoredObject]:
-        """The nodes, by name; of those that `is_meant`, if they are not named."""
+        """The nodes, by name; of those that `is_meant`, if they are not named.
+
+        InputError if there is none of that name, or none with these labels; of some at random
+        there may be none left.
+        """
         if self.name is not None:
             return [_node(world, self.name)]
         nodes = sorted(world.store.objects_of(NODES), key=lambda stored: stored.name)
-        chosen = [node for node in nodes if self._matches(node) and is_meant(node)]
+        matching = [node for node in nodes if self._matches(node)]
+        if not matching and self.text and self.random is None:
+            raise InputError(f"no node has the labels {self.text} then")
+        chosen = [node for node in matching if is_meant(node)]
         if self.random is None or self.random >= len(chosen):
             return chosen
         indexes: list[int] = sorted(rng.choice(len(chosen), self.random, replace=False).tolist())
