@@ -47,7 +47,8 @@ def test_assertions_hold_and_fail_with_what_was_found() -> None:
         assert_spread(cluster, "Deployment/web", over=ZONE)
         assert_apart(cluster, "Deployment/web")
         assert_on(cluster, "Deployment/web", nodes={"selector": ZONE})
-        assert_never_on(cluster, "Deployment/web", nodes="n-9")
+        with pytest.raises(AssertionError, match='there is no node "n-9"'):
+            assert_never_on(cluster, "Deployment/web", nodes="n-9")
         assert_not_evicted(cluster)
         assert_headroom(cluster, [{**web(1)}], at_least=3)
         with pytest.raises(AssertionError, match="expected Deployment/web in one"):
@@ -59,6 +60,16 @@ def test_assertions_hold_and_fail_with_what_was_found() -> None:
         assert "suggestion " in str(raised.value)
         assert_pending(cluster, count=1, reason="Insufficient cpu")
         assert sorted(cluster.placements.values()) == ["", "n-0", "n-1", "n-2"]
+
+
+def test_pods_are_never_on_the_nodes_that_others_have() -> None:
+    with PlacementCluster(nodes=NODES) as cluster:
+        cluster.apply(web(1))
+        (node,) = cluster.placements.values()
+        for other in {"n-0", "n-1", "n-2"} - {node}:
+            assert_never_on(cluster, "Deployment/web", nodes=other)
+        with pytest.raises(AssertionError, match="1 pod elsewhere"):
+            assert_never_on(cluster, "Deployment/web", nodes=node)
 
 
 def test_a_wrong_step_is_an_error_with_its_field() -> None:

@@ -84,6 +84,12 @@ BUDGET = {
         pytest.param(
             [WEB], {"evicted": {"atMost": 2}}, {"given": [{"drain": "n-0"}]}, id="evicted-at-most"
         ),
+        pytest.param(
+            [pod("a")],
+            {"pending": {"pods": "Pod/a", "count": 0}},
+            {"given": [{"delete": {"kind": "Pod", "name": "a"}}]},
+            id="pending-none-of-pods-that-were-there",
+        ),
         pytest.param([WEB], {"preempted": "none"}, {"given": [{"drain": "n-0"}]}, id="preempted"),
         pytest.param([WEB], {"headroom": {"atLeast": 6, "of": [pod("c")]}}, {}, id="headroom"),
         pytest.param(
@@ -224,6 +230,47 @@ def test_an_expectation_holds(
             {"given": [{"wait": "1m"}, {"fail": "n-0"}]},
             "web had 2 healthy pods of 3, first after ",
             id="budget",
+        ),
+        pytest.param(
+            [WEB], {"evicted": {"pods": "Deployment/wep"}}, {},
+            'there are no pods of Deployment/wep; did you mean "Deployment/web"?',
+            id="evicted-nothing",
+        ),
+        pytest.param(
+            [WEB], {"preempted": {"pods": {"selector": "app=wep"}}}, {},
+            "there are no pods of app=wep", id="preempted-nothing",
+        ),
+        pytest.param(
+            [WEB], {"pending": {"pods": "Deployment/wep", "count": 0}}, {},
+            "there are no pods of Deployment/wep", id="pending-nothing",
+        ),
+        pytest.param(
+            [WEB], {"placed": {"pods": "Deployment/wep", "atLeast": 0}}, {},
+            "there are no pods of Deployment/wep", id="placed-at-least-nothing",
+        ),
+        pytest.param(
+            [WEB], {"apart": {"pods": "Deployment/web", "from": "Deployment/bd"}}, {},
+            "there are no pods of Deployment/bd", id="apart-from-nothing",
+        ),
+        pytest.param(
+            [WEB], {"spread": {"pods": "Deployment/web", "over": f"{ZONE}s"}}, {},
+            f'no node has the label "{ZONE}s"; did you mean "{ZONE}"?', id="spread-no-label",
+        ),
+        pytest.param(
+            [pod("a")], {"apart": {"pods": "Pod/a", "over": f"{ZONE}s"}}, {},
+            f'no node has the label "{ZONE}s"', id="apart-no-label",
+        ),
+        pytest.param(
+            [WEB], {"spread": {"pods": "Deployment/web", "over": ZONE, "nodes": "m-0"}}, {},
+            'there is no node "m-0"; did you mean "n-0"?', id="spread-no-node",
+        ),
+        pytest.param(
+            [WEB], {"neverOn": {"nodes": {"selector": "pool=gpu"}}}, {},
+            "no node has the labels pool=gpu", id="never-on-no-node",
+        ),
+        pytest.param(
+            [WEB], {"on": {"nodes": "m-0"}}, {},
+            'there is no node "m-0"; did you mean "n-0"?', id="on-no-node",
         ),
         pytest.param(
             [WEB, BUDGET], {"budget": "wep"}, {},

@@ -1,7 +1,7 @@
 """Judges expectations: one function for each kind, on the cluster as it is and on its history.
 
-Each returns what was found if the expectation does not hold. An expectation about pods of which
-there are none does not hold: it would be a check that cannot fail.
+Each returns what was found if the expectation does not hold. An expectation about pods, nodes or
+labels of which there are none does not hold: it would be a check that cannot fail.
 """
 
 import re
@@ -44,7 +44,7 @@ def judge_placed(
     if at_least is not None:
         count = len(cluster.pods(target)) - len(waiting)
         if count >= at_least:
-            return None
+            return None if count or _had_any(cluster, target) else _no_pods(cluster, target)
         text = f"{counted(count, 'pod')} of {_name(target)} with a node"
         return Unmet(_with_reasons(text, waiting, short), _keys(waiting), text)
     if waiting or short:
@@ -58,6 +58,11 @@ def _has_any(cluster: JudgedCluster, target: PodTarget) -> bool:
     if target == ALL_PODS:
         return bool(cluster.history.created_s)
     return bool(cluster.pods(target))
+
+
+def _had_any(cluster: JudgedCluster, target: PodTarget) -> bool:
+    """Whether there are pods of a target, or were any."""
+    return _has_any(cluster, target) or any(_was_of(target, pod) for pod in cluster.history.lost)
 
 
 def _unplaced(
@@ -104,11 +109,11 @@ def judge_pending(
     """All pods of the target wait, or exactly some number of them; each for the reason."""
     pods = cluster.pods(target)
     waiting = [pod for pod in pods if not pod.spec.node_name]
+    if not pods and not (count == 0 and _had_any(cluster, target)):
+        return _no_pods(cluster, target)
     if count is not None and len(waiting) != count:
         text = f"{len(waiting)} of {counted(len(pods), 'pod')} wait"
         return Unmet(_with_reasons(text, waiting, ()), _keys(waiting), text)
-    if not pods and count is None:
-        return _no_pods(cluster, target)
     placed = [pod for pod in pods if pod.spec.node_name]
     if count is None and placed:
         places = _some(f"{key_of(pod)} on {pod.spec.node_name}" for pod in placed)
@@ -143,6 +148,8 @@ def judge_on(cluster: JudgedCluster, target: PodTarget, nodes: NodeTarget) -> Un
     if not placed:
         return _none_placed(cluster, target)
     names = {node.metadata.name for node in cluster.nodes(nodes)}
+    if not names:
+        return _no_nodes(cluster, nodes)
     return _found_on(pod for pod in placed if pod.spec.node_name not in names)
 
 
@@ -150,6 +157,8 @@ def judge_never_on(cluster: JudgedCluster, target: PodTarget, nodes: NodeTarget)
     """No pod is or was on one of the nodes."""
     labels = cluster.history.node_labels
     names = {name for name, each in labels.items() if is_node_of(nodes, name, each)}
+    if not names:
+        return _no_nodes(cluster, nodes)
     placed = _placed(cluster, target)
     lost = [pod for pod in cluster.history.lost if pod.node and _was_of(target, pod)]
     if not placed and not lost:
@@ -182,8 +191,12 @@ def judge_spread(
     placed = _placed(cluster, target)
     if not placed:
         return _none_placed(cluster, target)
+    if (unknown := _no_label(cluster, over)) is not None:
+        return unknown
     if nodes is not None:
         counted_nodes = cluster.nodes(nodes)
+        if not counted_nodes:
+            return _no_nodes(cluster, nodes)
     else:
         counted_nodes = [node for node in cluster.nodes() if _is_open(node)]
     counts: Counter[str] = Counter()
@@ -192,8 +205,6 @@ def judge_spread(
             counts[domain] += 0
     for domain, pods in _by_domain(cluster, placed, over).items():
         counts[domain] += len(pods)
-    if not counts:
-        return Unmet(f'no node has the label "{over}"')
     skew = max(counts.values()) - min(counts.values())
     if skew <= max_skew:
         return None
@@ -206,6 +217,8 @@ def judge_together(cluster: JudgedCluster, target: PodTarget, over: str) -> Unme
     placed = _placed(cluster, target)
     if not placed:
         return _none_placed(cluster, target)
+    if (unknown := _no_label(cluster, over)) is not None:
+        return unknown
     domains = _by_domain(cluster, placed, over)
     if len(domains) == 1 and "" not in domains:
         return None
@@ -220,6 +233,10 @@ def judge_apart(
     placed = _placed(cluster, target)
     if not placed:
         return _none_placed(cluster, target)
+    if (unknown := _no_label(cluster, over)) is not None:
+        return unknown
+    if others is not None and not _had_any(cluster, others):
+        return _no_pods(cluster, others)
     domains = _by_domain(cluster, placed, over)
     if others is None:
         shared = {domain: pods for domain, pods in domains.items() if len(pods) > 1}
@@ -246,6 +263,15 @@ def _by_domain(cluster: JudgedCluster, pods: Iterable[Pod], over: str) -> dict[s
     return domains
 
 
+def _no_label(cluster: JudgedCluster, over: str) -> Unmet | None:
+    """What is found if no node has or had the label."""
+    every = cluster.history.node_labels.values()
+    if any(over in labels for labels in every):
+        return None
+    known = {label for labels in every for label in labels}
+    return Unmet(f'no node has the label "{over}"{near(over, sorted(known))}')
+
+
 def _is_open(node: Node) -> bool:
     ready = first_condition(node.status.conditions, "Ready")
     return not node.spec.unschedulable and (ready is None or ready.status == "True")
@@ -269,7 +295,9 @@ def _lost(
 ) -> Unmet | None:
     lost = [pod for pod in cluster.history.lost if pod.how in how and _was_of(target, pod)]
     if len(lost) <= at_most:
-        return None
+        # No name of all pods is misspelt.
+        is_known = target == ALL_PODS or _had_any(cluster, target)
+        return None if is_known else _no_pods(cluster, target)
     names = _some(f"{_lost_text(pod)} on {pod.node} ({pod.why})" for pod in lost)
     return Unmet(f"{counted(len(lost), 'pod')} {word}: {names}", [_lost_text(p) for p in lost])
 
@@ -375,6 +403,13 @@ def _none_placed(cluster: JudgedCluster, target: PodTarget) -> Unmet:
 def _no_pods(cluster: JudgedCluster, target: PodTarget) -> Unmet:
     hint = "" if target.owner is None else near(target.owner, cluster.known_owners())
     return Unmet(f"there are no pods of {_name(target)}{hint}")
+
+
+def _no_nodes(cluster: JudgedCluster, target: NodeTarget) -> Unmet:
+    if target.name is None:
+        return Unmet(f"no node has the labels {target.text}" if target.text else "there is no node")
+    hint = near(target.name, sorted(cluster.history.node_labels))
+    return Unmet(f'there is no node "{target.name}"{hint}')
 
 
 def _name(target: PodTarget) -> str:
