@@ -92,6 +92,29 @@ def test_the_change_that_places_most_pods_comes_first(make_cluster: MakeCluster)
     )
 
 
+def test_no_pod_that_waits_itself_is_to_be_deleted(make_cluster: MakeCluster) -> None:
+    """In its place the other one would wait."""
+    pods = [make_pod("first", cpu="3"), make_pod("second", cpu="3")]
+    cluster = make_cluster(make_node("a", cpu="4"), *pods)
+    found = explain_many(cluster, waiting_pods(cluster))
+    assert found.fitting == 1
+    assert found.remedies
+    assert "DeletePods" not in {each.kind for each in found.remedies}
+
+
+def test_pods_that_fit_already_are_placed_again_with_a_change(make_cluster: MakeCluster) -> None:
+    """Once `old` is gone, `web` goes to its node, and `db` still finds no room there."""
+    nodes = make_node("a", cpu="8", labels={"disk": "ssd"}), make_node("b", cpu="4")
+    old = make_pod("old", cpu="8", node="a")
+    web, db = make_pod("web", cpu="3"), make_pod("db", cpu="6", node_selector={"disk": "ssd"})
+    cluster = make_cluster(*nodes, old, web, db)
+    with cluster.changed(removed=(old,)), placed_together(cluster, [web, db]) as together:
+        assert together.nodes == {"default/web": "a"}
+    found = explain_many(cluster, waiting_pods(cluster))
+    assert found.fitting == 1
+    assert not any("delete" in each.text for each in found.remedies)
+
+
 def test_other_pods_that_wait_take_their_room_first(make_cluster: MakeCluster) -> None:
     important, asked = make_pod("other", cpu="4", priority=9), make_pod("asked", cpu="2")
     cluster = make_cluster(make_node("a", cpu="4"), important, asked)

@@ -81,6 +81,8 @@ class StillCluster:
         self.job_owners: dict[tuple[str, str], OwnerReference] = {}
         # When Jobs with a deadline end at the latest.
         self.job_ends: dict[tuple[str, str], datetime] = {}
+        # UIDs of waiting pods that are counted on a node for a while; they cannot be deleted there.
+        self.placed_for_now: set[str] = set()
         # Called with the decision on each member of a group that is tried.
         self.listeners: list[DecisionListener] = []
         # The row at which searches begin, unless another is given.

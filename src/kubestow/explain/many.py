@@ -6,8 +6,7 @@ wait: each is made, all pods are placed together again, and those that find a no
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -17,6 +16,7 @@ from kubestow.api.pod import Pod, is_assigned, is_terminating
 from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.evidence.collected import reason_evidence
+from kubestow.explain.explanation import Suggestion
 from kubestow.explain.many_explanation import Cause, ManyExplanation, OwnerCount, SharedRemedy
 from kubestow.explain.pod import evidence_context
 from kubestow.explain.reason_codes import reason_code
@@ -77,12 +77,15 @@ def explain_many(
     """Why these pods wait. All pods of the cluster that wait are placed with them; the cluster is
     as before afterwards."""
     asked = {object_ref(pod.metadata) for pod in pods}
-    with placed_together(cluster, waiting_pods(cluster)) as together:
+    every = waiting_pods(cluster)
+    with placed_together(cluster, every) as together:
         stuck = [pod for pod in together.waiting if object_ref(pod.metadata) in asked]
         classes = _classes(stuck)
         found = [(each, _why(cluster, each.first)) for each in classes]
-        remedies = _remedies(cluster, classes, stuck) if has_remedies and stuck else ()
+        candidates = _candidates(cluster, classes) if has_remedies else ()
         causes = tuple(_causes(cluster, found))
+        nodes = together.nodes
+    remedies = _remedies(cluster, candidates, _Placed(every, nodes, stuck))
     return ManyExplanation(
         waiting=len(pods),
         fitting=len(pods) - len(stuck),
@@ -194,9 +197,25 @@ def owner_text(cluster: StillCluster, pod: Pod) -> str:
 # --- remedies ---
 
 
-def _remedies(
-    cluster: StillCluster, classes: Sequence[_Class], stuck: Sequence[Pod]
-) -> tuple[SharedRemedy, ...]:
+class _Placed(NamedTuple):
+    """All pods that wait, where those go that fit, and the others that were asked for."""
+
+    every: Sequence[Pod]
+    nodes: Mapping[str, str]
+    stuck: Sequence[Pod]
+
+
+class _Candidate(NamedTuple):
+    """A change for the pods of a class, as it is shown."""
+
+    of: _Class
+    change: Remedy
+    text: str
+    shown: Suggestion
+
+
+def _candidates(cluster: StillCluster, classes: Sequence[_Class]) -> list[_Candidate]:
+    """The changes to try. The pods that fit are on their nodes meanwhile."""
     candidates: dict[str, tuple[_Class, Verified]] = {}
     for each in classes[:CLASSES_SEARCHED]:
         for found in find_remedies(cluster, each.first, limit=OF_CLASS, of_kind=1):
@@ -208,10 +227,24 @@ def _remedies(
     ordered = sorted(candidates.values(), key=lambda entry: rank(entry[1].change))
     # One more node helps pods of many classes, but is the largest change.
     ordered.sort(key=lambda entry: not entry[1].change.objects)
-    shared = [
-        (-remedy.places, rank(found.change), remedy)
+    return [
+        _Candidate(
+            each,
+            found.change,
+            _text(cluster, found.change, each),
+            suggestion_of(cluster, found.change, found.node),
+        )
         for each, found in ordered[:TRIED_TOGETHER]
-        if (remedy := _tried(cluster, each, found, stuck)).places
+    ]
+
+
+def _remedies(
+    cluster: StillCluster, candidates: Sequence[_Candidate], placed: _Placed
+) -> tuple[SharedRemedy, ...]:
+    shared = [
+        (-remedy.places, rank(candidate.change), remedy)
+        for candidate in candidates
+        if (remedy := _tried(cluster, candidate, placed)).places > 0
     ]
     # Of those that place as many pods, the smallest change.
     shared.sort(key=lambda entry: entry[:2])
@@ -224,32 +257,33 @@ def _name(change: Remedy) -> str:
     return f"{change.text} {change.pod.metadata.name if is_of_pod else ''}"
 
 
-def _tried(
-    cluster: StillCluster, of: _Class, found: Verified, stuck: Sequence[Pod]
-) -> SharedRemedy:
-    """The change, made for all pods of the class that it was found for, and all pods placed."""
-    change = found.change
-    alike = {pod.metadata.uid for pod in of.pods}
-    old = cluster.find(change.pod)
-    is_changed = old != change.pod
+def _tried(cluster: StillCluster, candidate: _Candidate, placed: _Placed) -> SharedRemedy:
+    """The change, made for all pods of the class that it was found for, and all pods placed again,
+    also those that fit without it: they may go elsewhere then."""
+    change, shown = candidate.change, candidate.shown
+    alike = {pod.metadata.uid for pod in candidate.of.pods}
+    is_changed = cluster.find(change.pod) != change.pod
     new = [
-        _changed(pod, change) if is_changed and pod.metadata.uid in alike else pod for pod in stuck
+        _changed(pod, change) if is_changed and pod.metadata.uid in alike else pod
+        for pod in placed.every
     ]
-    suggestion = suggestion_of(cluster, change, found.node)
-    with ExitStack() as stack:
-        changed = [pod for pod, before in zip(new, stuck, strict=True) if pod is not before]
-        stack.enter_context(cluster.changed(*changed, *change.objects, removed=change.removed))
-        together = stack.enter_context(placed_together(cluster, new))
-        keys = list(together.nodes)
+    changed = [pod for pod, before in zip(new, placed.every, strict=True) if pod is not before]
+    with (
+        cluster.changed(*changed, *change.objects, removed=change.removed),
+        placed_together(cluster, new) as together,
+    ):
+        nodes = together.nodes
+    keys = [key for pod in placed.stuck if (key := object_ref(pod.metadata)) in nodes]
+    lost = sum(key not in nodes for key in placed.nodes)
     return SharedRemedy(
         kind=change.kind,
-        text=_text(cluster, change, of),
-        places=len(keys),
-        of=len(stuck),
+        text=candidate.text,
+        places=len(keys) - lost,
+        of=len(placed.stuck),
         pods=tuple(keys[:PODS_NAMED]),
-        patches=suggestion.patches,
-        commands=suggestion.commands,
-        effect=suggestion.effect,
+        patches=shown.patches,
+        commands=shown.commands,
+        effect=shown.effect,
     )
 
 

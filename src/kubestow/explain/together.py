@@ -84,6 +84,8 @@ def _place(cluster: StillCluster, pod: Pod, nodes: dict[str, str], stack: ExitSt
         change.close()
         return False
     stack.enter_context(change)
+    cluster.placed_for_now.add(pod.metadata.uid)
+    stack.callback(cluster.placed_for_now.discard, pod.metadata.uid)
     stack.callback(run_unreserve, profile, state, info, node)
     nodes[info.key] = node
     return True

@@ -55,6 +55,7 @@ class DeletionRules:
     def __init__(self, stuck: StuckPod) -> None:
         self._priority = stuck.attempt.pod.priority
         self._owner = controller_of(stuck.pod)
+        self._placed_for_now = stuck.cluster.placed_for_now
         budgets = stuck.cluster.objects.pod_disruption_budgets
         self._budgets = BudgetTable(budgets) if len(budgets) else None
 
@@ -72,6 +73,7 @@ class DeletionRules:
         return (
             pod.priority <= self._priority
             and not is_terminating(pod.pod)
+            and pod.pod.metadata.uid not in self._placed_for_now
             and MIRROR_ANNOTATION not in pod.pod.metadata.annotations
             and (owner is None or owner.kind not in ("DaemonSet", "Node"))
             and (owner is None or self._owner is None or owner.uid != self._owner.uid)
