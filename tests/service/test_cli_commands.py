@@ -197,6 +197,19 @@ class TestConformance:
         with pytest.raises(KubestowError, match="verdicts, scores"):
             run("conformance", str(sample), "--only", "verdict")
 
+    @pytest.mark.parametrize(
+        ("part", "expected"),
+        [
+            ("verdicts/TaintTolerations", 'did you mean "verdicts/TaintToleration"'),
+            ("devices", 'nothing of "devices"'),
+        ],
+    )
+    def test_a_part_of_which_nothing_is_compared_is_refused(
+        self, sample: Path, part: str, expected: str
+    ) -> None:
+        with pytest.raises(KubestowError, match=expected):
+            run("conformance", str(sample), "--only", part)
+
 
 class TestDemo:
     def test_it_ends_by_itself_and_lists_waiting_pods(self) -> None:

@@ -1,11 +1,12 @@
 """Counts of compared values and differences, per family and part."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
 
+from kubestow.close_names import close_names
 from kubestow.simulator.recorded_parts import PODS
 
 
@@ -32,14 +33,32 @@ class Only:
 
     def __init__(self, filters: Iterable[str] = ()) -> None:
         self._filters = [tuple(text.split("/", 1)) for text in filters]
+        # The names there were of each part that is asked for.
+        self._found: dict[str, set[str]] = {wanted[0]: set() for wanted in self._filters}
 
     def includes(self, part: str, detail: str = "") -> bool:
         if not self._filters:
             return True
+        if part not in self._found:
+            return False
+        name = detail.split(" ", 1)[0]
+        self._found[part].add(name)
         return any(
-            wanted[0] == part and (len(wanted) == 1 or detail.split(" ", 1)[0] == wanted[1])
+            wanted[0] == part and (len(wanted) == 1 or name == wanted[1])
             for wanted in self._filters
         )
+
+    def missing(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """What was asked for and is not in what was compared, and names that are like it."""
+        for wanted in self._filters:
+            part, found = wanted[0], self._found[wanted[0]]
+            if len(wanted) == 1 and not found:
+                yield part, ()
+            elif len(wanted) == 2 and wanted[1] not in found:
+                yield (
+                    "/".join(wanted),
+                    tuple(f"{part}/{name}" for name in close_names(wanted[1], found)),
+                )
 
 
 class Report:

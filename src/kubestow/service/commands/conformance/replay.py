@@ -50,10 +50,14 @@ def compare_recordings(
         for path in paths or [repository_folder()]
         for file in find_recordings(path)
     ]
-    report = Report(Only(only), kept_max=max(show, 100))
+    parts = Only(only)
+    report = Report(parts, kept_max=max(show, 100))
     # Recorded attempts fail in every way, and the scheduler logs each failure.
     with silenced():
         _replay_all(recordings, report)
+    for missing, near in parts.missing():
+        hint = f'; did you mean "{near[0]}"?' if near else ""
+        raise InputError(f'--only: these recordings have nothing of "{missing}"{hint}')
     if output is not DataFormat.TABLE:
         print_data(_as_data(report, show), output)
     else:
