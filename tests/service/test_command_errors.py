@@ -71,6 +71,7 @@ SIMULATE = "simulate -f cluster.yaml"
         # Typer's own checks, for any command.
         ("nope", 2, 'no command "nope"'),
         ("simlate", 2, 'no command "simlate" (simulate?)'),
+        ("explan", 2, 'no command "explan" (explain, replay?)'),
         ("--nope", 2, "no option --nope"),
         ("simulate --nope", 2, "no option --nope"),
         ("simulate --out json", 2, "no option --out (--output?)"),

@@ -61,6 +61,8 @@ def usage_error_text(error: Any) -> str:
     text: str = error.format_message().partition(" Choose from:")[0]
     if found := _NEAR_OPTIONS.fullmatch(text):
         return _option_text(found[1], found[2].split(", "))
+    # Of several names only the first and the last quote would be gone.
+    text = text.replace("', '", ", ") if "Did you mean" in text else text
     for pattern, plain in _REWORDED:
         if found := pattern.fullmatch(text):
             return found.expand(plain)
