@@ -178,6 +178,28 @@ def test_prices_come_from_a_file_and_a_label(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("label", "problem"),
+    [
+        ("", 'there is no node of these names: "large", "small"; if they are values of a label'),
+        ("tpye", '--price-label: no node has the label "tpye"; did you mean "type"?'),
+    ],
+)
+def test_prices_that_no_node_has_are_refused(
+    run: Run, tmp_path: Path, label: str, problem: str
+) -> None:
+    """All nodes would cost 1, as without prices."""
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("large: 4.5\nsmall: 1.5\n")
+    more = ["--price-label", label] if label else []
+    code, out, err = run(
+        *("--goal", "empty-nodes", "--prices", str(prices), *more),
+        cluster=[node("a", labels={"type": "large"}), owner("web", 1), pod("web-1", "a")],
+    )
+    assert (code, out) == (2, "")
+    assert problem in err
+
+
+@pytest.mark.parametrize(
     ("arguments", "problem"),
     [
         ([], "which figure shall get better? Give --goal with spread, balance"),
