@@ -64,7 +64,7 @@ def _with_condition(pod: JsonObject, condition: JsonObject) -> JsonObject:
 
 def _spend_budget(cluster: MemoryCluster, pod: StoredObject, now: str) -> None:
     """Take one disruption from the pod's budget; 429 if it has none left."""
-    budgets = _budgets_of(cluster, pod)
+    budgets = budgets_of(cluster, pod)
     if not budgets:
         return
     if len(budgets) > 1:
@@ -84,7 +84,8 @@ def _spend_budget(cluster: MemoryCluster, pod: StoredObject, now: str) -> None:
     cluster.patch(budget.resource, *budget.key, {"status": status}, "merge", subresource="status")
 
 
-def _budgets_of(cluster: MemoryCluster, pod: StoredObject) -> list[StoredObject]:
+def budgets_of(cluster: MemoryCluster, pod: StoredObject) -> list[StoredObject]:
+    """The disruption budgets that select a pod."""
     namespace, labels = pod.key[0], as_object(pod.metadata.get("labels"))
     return [
         stored

@@ -63,6 +63,19 @@ def test_an_expectation_that_does_not_hold_is_red_with_a_patch(folder: Path) -> 
     assert [verdict["holds"] for verdict in case["verdicts"]] == [False, True]
 
 
+def test_a_step_that_does_not_come_to_rest_is_noted_though_all_holds(folder: Path) -> None:
+    budget = (
+        "---\n{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web},\n"
+        "spec: {minAvailable: 3, selector: {matchLabels: {app: web}}}}\n"
+    )
+    (folder / "web.yaml").write_text(WEB + budget)
+    (folder / "web.placement.yaml").write_text(GOOD.replace("web.yaml}", "web.yaml}, {drain: n-0}"))
+    code, text = run()
+    assert code == 0
+    note = "web.placement.yaml, line 2: given[1].drain: not at rest after 3600 s (limit)"
+    assert f"web (web.placement.yaml)\n  {note}\n" in text
+
+
 def test_a_wrong_file_does_not_keep_others_from_running(folder: Path) -> None:
     (folder / "wrong.placement.yaml").write_text("clustr: {}\n")
     code, text = run("-o", "json")

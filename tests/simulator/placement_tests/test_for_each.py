@@ -73,6 +73,51 @@ def test_the_smallest_set_is_a_pair_if_no_single_node_breaks_it() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["drain", "upgrade"])
+@pytest.mark.parametrize("over", ["node", "zone"])
+def test_a_drain_that_a_budget_holds_up_does_not_hold(kind: str, over: str) -> None:
+    """All expectations do: nothing has happened."""
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "all-of-web"},
+        "spec": {"minAvailable": 3, "selector": {"matchLabels": {"app": "web"}}},
+    }
+    result = run_one(
+        document(
+            *(deployment("web", 3), budget),
+            expect=[{"placed": "all"}, {"budget": "all"}],
+            forEach={kind: over},
+        )
+    )
+    assert result.status == "failed"
+    assert result.for_each is not None
+    assert result.for_each.broken_count == 3
+    assert result.for_each.smallest is not None
+    (verdict,) = result.for_each.smallest.verdicts
+    assert (verdict.kind, verdict.field) == (kind, f"forEach.{kind}")
+    text = "1 pod stays, as the disruption budget all-of-web allows no disruption"
+    assert verdict.short == text
+    assert verdict.found.startswith(f"{text}: default/web-")
+    assert "zone" in result.for_each.summary or over == "node"
+
+
+def test_a_drain_that_waits_for_a_budget_and_ends_holds() -> None:
+    """Each replacement is ready before the next pod goes."""
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+    }
+    result = run_one(
+        document(
+            *(deployment("web", 6), budget), expect=[{"placed": "all"}], forEach={"drain": "node"}
+        )
+    )
+    assert result.status == "passed"
+
+
 def test_several_are_tried_one_after_the_other_and_what_holds_is_said_first() -> None:
     gpus = {"name": "gpu", "count": 2, "capacity": {"cpu": 4, "nvidia.com/gpu": 1}}
     nodes = {"name": "n", "count": 3, "capacity": {"cpu": 4}}

@@ -62,6 +62,8 @@ class ForEach(NamedTuple):
     at_once: int
     nodes: NodeTarget
     place: str
+    field: str
+    line: int
 
 
 class PlacementCase(msgspec.Struct, frozen=True, kw_only=True):

@@ -380,6 +380,8 @@ class _TestReader(ActionReader):
             at_once=entry.at_once,
             nodes=nodes,
             place=self.source.place(place),
+            field=self.source.field(place),
+            line=self.source.line(place),
         )
 
 

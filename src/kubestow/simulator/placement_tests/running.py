@@ -21,6 +21,7 @@ from kubestow.errors import InputError, KubestowError
 from kubestow.framework.faults import describe, place_of
 from kubestow.simulator.placement_tests.cases import PlacementCase
 from kubestow.simulator.placement_tests.causes import source_of, with_causes
+from kubestow.simulator.placement_tests.drains import unfinished
 from kubestow.simulator.placement_tests.for_each import (
     TriedFailure,
     failures_of,
@@ -228,7 +229,14 @@ def played(case: PlacementCase) -> Generator[tuple[PlacedCluster, list[Expectati
 def run_alone(case: PlacementCase, failure: TriedFailure) -> list[ExpectationVerdict]:
     """The verdicts after one failure, played from the start of the case."""
     with played(case) as (cluster, _):
-        return verdicts_after(cluster, failure)
+        return _after(cluster, failure)
+
+
+def _after(cluster: PlacedCluster, failure: TriedFailure) -> list[ExpectationVerdict]:
+    """The verdicts, and that of a drain that does not end."""
+    verdicts = verdicts_after(cluster, failure)
+    held_up = unfinished(cluster, failure)
+    return verdicts if held_up is None else [*verdicts, held_up]
 
 
 def _broken(
@@ -264,7 +272,7 @@ def _broken(
 
 def _fail_in_copy(cluster: PlacedCluster, failure: TriedFailure, send: Send) -> None:
     try:
-        broken = _broken_by(failure, verdicts_after(cluster, failure))
+        broken = _broken_by(failure, _after(cluster, failure))
     except KubestowError as error:
         send(msgspec.json.encode(_Message(problem=str(error))))
         return
@@ -302,7 +310,7 @@ def _with_causes_of_smallest(
     failure = next(each for each in failures if (each.entry, each.name) == named)
 
     def explain(send: Send) -> None:
-        verdicts = [each for each in verdicts_after(cluster, failure) if not each.holds]
+        verdicts = [each for each in _after(cluster, failure) if not each.holds]
         explained = msgspec.structs.replace(
             smallest, verdicts=tuple(with_causes(cluster, verdicts))
         )

@@ -122,15 +122,16 @@ class PlacedCluster(JudgedCluster):
         while (passed_s := self._loop.time() - started_s) < self.case.limit_s:
             await asyncio.sleep(CHECK_S if passed_s < LATER_S else LATER_CHECK_S)
             self._run.any_cluster.raise_failure()
-            if self._is_at_rest:
+            if self.is_at_rest:
                 # Other timers may end at the same instant (`EmbeddedCluster.settle`).
                 await asyncio.sleep(INSTANT_S)
-                if self._is_at_rest:
+                if self.is_at_rest:
                     return True
         return False
 
     @property
-    def _is_at_rest(self) -> bool:
+    def is_at_rest(self) -> bool:
+        """Whether nothing is left to do."""
         return not self._stage.is_busy and self._run.any_cluster.is_at_rest
 
     def _check_failures(self, place: str) -> None:

@@ -113,13 +113,14 @@ def uncordon(world: ScenarioWorld, name: str) -> None:
 def drain(world: ScenarioWorld, name: str) -> None:
     """As `kubectl drain --force --ignore-daemonsets`."""
     _patch_node(world, name, {"spec": {"unschedulable": True}})
-    pods = [pod for pod in world.store.objects_of(PODS) if _is_drained(pod, name)]
+    pods = [pod for pod in world.store.objects_of(PODS) if is_drained(pod, name)]
     world.note("drain", name, counted(len(pods), "pod"))
     for pod in pods:
         _evict(world, pod)
 
 
-def _is_drained(pod: StoredObject, node_name: str) -> bool:
+def is_drained(pod: StoredObject, node_name: str) -> bool:
+    """Whether a drain of the node evicts the pod."""
     if value_at(pod.document, "spec", "nodeName") != node_name:
         return False
     owner = controller_reference(pod.document)
@@ -159,7 +160,7 @@ def _restart(
 ) -> None:
     if world.store.find(NODES, "", name) is None:
         upgrade(world, rest)
-    elif any(_is_drained(pod, name) for pod in world.store.objects_of(PODS)):
+    elif any(is_drained(pod, name) for pod in world.store.objects_of(PODS)):
         again = partial(_restart, world, name, away_s, rest)
         world.later(UPGRADE_CHECK_S, again, is_work=True)
     else:

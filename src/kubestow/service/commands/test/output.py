@@ -57,7 +57,7 @@ def _print_table(run: PlacementRun) -> None:
         table.add(case.status, case.name, _held(case), _tried(case), short_text(case))
     table.print()
     for case in run.cases:
-        if case.status != "passed":
+        if case.status != "passed" or case.notes:
             _print_problems(case)
     console = stdout()
     console.print(f"\n{run.counts_text}" + (", interrupted" if run.is_partial else ""))
