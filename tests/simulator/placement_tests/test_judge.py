@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.simulator.placement_tests.small_tests import (
     ZONE,
+    containers,
     deployment,
     document,
     found,
@@ -36,6 +37,17 @@ BUDGET = {
     "kind": "PodDisruptionBudget",
     "metadata": {"name": "web"},
     "spec": {"minAvailable": 3, "selector": {"matchLabels": {"app": "web"}}},
+}
+# Four of its pods wait for others to end.
+JOB = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "j"},
+    "spec": {
+        "parallelism": 16,
+        "completions": 16,
+        "template": {"spec": {**containers("1"), "restartPolicy": "Never"}},
+    },
 }
 
 
@@ -92,6 +104,10 @@ BUDGET = {
         ),
         pytest.param([WEB], {"preempted": "none"}, {"given": [{"drain": "n-0"}]}, id="preempted"),
         pytest.param([WEB], {"headroom": {"atLeast": 6, "of": [pod("c")]}}, {}, id="headroom"),
+        pytest.param([JOB], {"placed": "Job/j"}, {}, id="placed-and-ended"),
+        pytest.param(
+            [JOB], {"placed": {"pods": "Job/j", "atLeast": 16}}, {}, id="placed-at-least-and-ended"
+        ),
         pytest.param(
             [WEB],
             {"headroom": {"atLeast": 1, "of": [deployment("c", 2)]}},
@@ -116,6 +132,27 @@ def test_an_expectation_holds(
             {},
             "2 of 14 pods of Deployment/web wait: 0/3 nodes are available: 3 Insufficient cpu.",
             id="placed",
+        ),
+        pytest.param(
+            [JOB],
+            {"placed": {"pods": "Job/j", "within": "1s"}},
+            {},
+            "4 pods took longer, default/j-",
+            id="placed-late-and-ended",
+        ),
+        pytest.param(
+            [WEB],
+            {"placed": "Deployment/web"},
+            {"given": [{"scale": {"kind": "Deployment", "name": "web", "replicas": 0}}]},
+            "there are no pods of Deployment/web any more: 6 pods ended or went",
+            id="placed-and-deleted",
+        ),
+        pytest.param(
+            [JOB],
+            {"together": "Job/j"},
+            {},
+            "there are no pods of Job/j any more: 16 pods ended or went",
+            id="together-and-ended",
         ),
         pytest.param(
             [WEB],

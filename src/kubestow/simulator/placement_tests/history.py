@@ -25,10 +25,12 @@ from kubestow.simulator.scenario.collector import disruption_of
 class LostPod(NamedTuple):
     """A pod that is gone, or going, or was seen on a node before.
 
-    how   Preempted or Evicted; empty if it ended by itself or was deleted
-    why   the condition's reason
+    how        Preempted or Evicted; empty if it ended by itself or was deleted
+    why        the condition's reason
+    has_ended  by itself: its containers did
     """
 
+    uid: str
     namespace: str
     name: str
     labels: Mapping[str, str]
@@ -37,6 +39,7 @@ class LostPod(NamedTuple):
     how: str
     why: str
     at_s: float
+    has_ended: bool
 
 
 class BudgetRecord:
@@ -107,7 +110,16 @@ class History:
             each.name for each in controllers_above(self._store, stored.document, namespace)
         )
         return LostPod(
-            namespace, name, pod.metadata.labels, owners, pod.spec.node_name, how, why, now_s
+            uid=pod.metadata.uid,
+            namespace=namespace,
+            name=name,
+            labels=pod.metadata.labels,
+            owners=owners,
+            node=pod.spec.node_name,
+            how=how,
+            why=why,
+            at_s=now_s,
+            has_ended=is_terminal(pod) and not how,
         )
 
     # --- Nodes and budgets --------------------------------------------------------------------

@@ -37,12 +37,15 @@ _LACKS: Final = re.compile(r"Insufficient ([^\s,]*[A-Za-z0-9])")
 def judge_placed(
     cluster: JudgedCluster, target: PodTarget, within_s: float | None, at_least: int | None
 ) -> Unmet | None:
-    """All pods have a node, and workloads have all their pods; or at least some number has."""
+    """All pods have a node, and workloads have all their pods; or at least some number has.
+
+    Pods that ended by themselves had one: those of a Job.
+    """
     owned = None if target == ALL_PODS else target
     short = list(cluster.short_workloads(owned))
     waiting = cluster.waiting(target)
     if at_least is not None:
-        count = len(cluster.pods(target)) - len(waiting)
+        count = len(cluster.pods(target)) - len(waiting) + len(_ended(cluster, target))
         if count >= at_least:
             return None if count or _had_any(cluster, target) else _no_pods(cluster, target)
         text = f"{counted(count, 'pod')} of {_name(target)} with a node"
@@ -51,7 +54,15 @@ def judge_placed(
         return _unplaced(cluster, target, waiting, short)
     if within_s is not None:
         return _late(cluster, target, within_s)
-    return None if _has_any(cluster, target) else _no_pods(cluster, target)
+    has_any = _has_any(cluster, target) or _ended(cluster, target)
+    return None if has_any else _no_pods(cluster, target)
+
+
+def _ended(cluster: JudgedCluster, target: PodTarget) -> list[LostPod]:
+    """Pods of a target that had a node until they ended by themselves."""
+    return [
+        pod for pod in cluster.history.lost if pod.has_ended and pod.node and _was_of(target, pod)
+    ]
 
 
 def _has_any(cluster: JudgedCluster, target: PodTarget) -> bool:
@@ -91,13 +102,14 @@ def _unplaced(
 
 def _late(cluster: JudgedCluster, target: PodTarget, within_s: float) -> Unmet | None:
     history, late = cluster.history, list[tuple[float, str]]()
-    for pod in cluster.pods(target):
-        uid = pod.metadata.uid
+    pods = [(pod.metadata.uid, key_of(pod)) for pod in cluster.pods(target)]
+    pods += [(pod.uid, _lost_text(pod)) for pod in _ended(cluster, target)]
+    for uid, key in pods:
         took_s = history.placed_s[uid] - history.created_s[uid]
         if took_s > within_s:
-            late.append((took_s, key_of(pod)))
+            late.append((took_s, key))
     if not late:
-        return None if _has_any(cluster, target) else _no_pods(cluster, target)
+        return None if pods or _has_any(cluster, target) else _no_pods(cluster, target)
     took_s, pod = max(late)
     text = f"{counted(len(late), 'pod')} took longer, {pod} {took_s:.3g} s"
     return Unmet(text, [pod for _, pod in late])
@@ -401,8 +413,13 @@ def _none_placed(cluster: JudgedCluster, target: PodTarget) -> Unmet:
 
 
 def _no_pods(cluster: JudgedCluster, target: PodTarget) -> Unmet:
-    hint = "" if target.owner is None else near(target.owner, cluster.known_owners())
-    return Unmet(f"there are no pods of {_name(target)}{hint}")
+    text = f"there are no pods of {_name(target)}"
+    gone = sum(_was_of(target, pod) for pod in cluster.history.lost)
+    if gone:
+        return Unmet(f"{text} any more: {counted(gone, 'pod')} ended or went")
+    known = cluster.known_owners()
+    is_misspelt = target.owner is not None and target.owner not in known
+    return Unmet(text + (near(target.owner or "", known) if is_misspelt else ""))
 
 
 def _no_nodes(cluster: JudgedCluster, target: NodeTarget) -> Unmet:
