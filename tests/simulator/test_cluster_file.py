@@ -33,6 +33,14 @@ def pod(name: str, **metadata: Any) -> Document:
     return document("Pod", name, spec=spec, metadata=metadata)
 
 
+def test_what_a_shortened_object_of_a_server_lacks_is_filled_in(clock: ManualClock) -> None:
+    store = make_store(clock)
+    load_cluster_files(store, [pod("p", uid="u")])
+    stored = store.get(PODS, "default", "p")
+    assert stored.uid == "u"
+    assert stored.document["spec"]["schedulerName"] == "default-scheduler"
+
+
 def test_objects_of_a_cluster_keep_their_identity(clock: ManualClock):
     store = make_store(clock)
     age = {"uid": "u-1", "creationTimestamp": "2020-01-01T00:00:00Z", "generation": 7}

@@ -25,6 +25,7 @@ from kubestow.api.deep_json import readable_json
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.memory import MemoryCluster
+from kubestow.apiserver.writes.defaults import apply_defaults
 from kubestow.cluster.documents import namespace_of, objects_in, removed_at, replaced_at, value_at
 from kubestow.errors import ApiError, InputError, NotFoundError
 from kubestow.files import keeping
@@ -60,6 +61,7 @@ def load_cluster_files(store: MemoryCluster, documents: Sequence[Document]) -> L
     kept = with_own_revisions([one for one in documents if one.raw.get("kind") not in _LEFT_OUT])
     _add_namespaces(store, kept)
     uids = {uid for one in kept if (uid := value_at(one.raw, "metadata", "uid"))}
+    store.take_uids(uids)
     ignored: Counter[str] = Counter()
     orphan_count = loaded_count = 0
     for document in sorted(kept, key=_rank):
@@ -77,7 +79,9 @@ def load_cluster_files(store: MemoryCluster, documents: Sequence[Document]) -> L
             continue
         is_recorded = bool(value_at(raw, "metadata", "uid"))
         try:
-            store.load([raw], admission=False if is_recorded else None)
+            # As in `loading`: what was shortened by hand lacks some defaults.
+            known_raw = apply_defaults(raw) if is_recorded else raw
+            store.load([known_raw], admission=False if is_recorded else None)
         except ApiError as error:
             raise InputError(f"{document.source}: cannot be loaded: {error}") from error
         loaded_count += 1

@@ -76,6 +76,16 @@ def test_a_step_that_does_not_come_to_rest_is_noted_though_all_holds(folder: Pat
     assert f"web (web.placement.yaml)\n  {note}\n" in text
 
 
+def test_a_pod_of_another_scheduler_waits_for_that_one(folder: Path) -> None:
+    (folder / "web.yaml").write_text(
+        WEB.replace("    spec:", "    spec:\n      schedulerName: own")
+    )
+    code, text = run()
+    assert code == 1
+    assert "3 of 3 pods of Deployment/web wait" in text
+    assert 'no profile has the pod\'s schedulerName "own"; there is "default-scheduler"' in text
+
+
 def test_a_wrong_file_does_not_keep_others_from_running(folder: Path) -> None:
     (folder / "wrong.placement.yaml").write_text("clustr: {}\n")
     code, text = run("-o", "json")

@@ -303,7 +303,7 @@ def test_nodes_that_were_closed_in_vain_are_opened_again() -> None:
         pod("web-1", "a"),
         pod("web-2", "a"),
         pod("db-1", "b"),
-        pod("db-2", "b", kind=""),
+        pod("own-1", "b", kind=""),
     ]
     played = play("empty-nodes", *raw, stop_after=1)
     assert played.run.opened_again == ("a",)

@@ -76,7 +76,7 @@ class _Explainer:
         explanation = explain_pod(self._still, pod, is_as_of_now=is_waiting)
         decision = message_of(pod) if is_waiting else ""
         cause = Cause(pod=key, decision=decision or explanation.summary, source=source)
-        if not is_waiting:
+        if not is_waiting or self._still.profile_of(pod) is None:
             return cause
         self._set_origin(pod)
         suggestions = find_suggestions(self._still, pod)
