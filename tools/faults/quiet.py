@@ -64,9 +64,13 @@ class Quiet:
         if decision.is_scheduled:
             self._note_place(decision.pod.uid, decision.node_name)
 
+    def note_freed(self, node_name: str) -> None:
+        """A place on the node is freed without an event that wakes the pods that fit into it."""
+        self._freed_without_event.add(node_name)
+
     def _note_place(self, uid: str, node_name: str) -> None:
         if self._bound_elsewhere.get(uid, node_name) != node_name:
-            self._freed_without_event.add(node_name)
+            self.note_freed(node_name)
 
     def is_reached(self) -> bool:
         """Whether a leader is there and has nothing left to do at once, and all follow the server.

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 
@@ -17,6 +18,7 @@ from kubestow.engine.decision import Decision, Nomination
 from kubestow.engine.extenders import HttpExtender
 from kubestow.engine.failure import FailureHandler
 from kubestow.engine.scheduler import Scheduler
+from kubestow.errors import CacheError
 from kubestow.framework.metrics import NO_METER, CycleMeter
 from kubestow.framework.status import Status
 from kubestow.queue import QueuedPod
@@ -63,6 +65,8 @@ class ReplicaEvents(Protocol):
     def event_lost(self, node_name: str) -> None: ...
 
     def member_lost(self, pod: Pod) -> None: ...
+
+    def freed_without_event(self, node_name: str) -> None: ...
 
     def ended(self, scheduler: Scheduler) -> None: ...
 
@@ -156,6 +160,8 @@ class Replica:
         scheduler.group_pause_s = self._group_pause_s
         failures = _WatchedFailures(scheduler.failures, self._events.member_lost)
         scheduler.failures.handle = failures.handle
+        deletions = _WatchedDeletions(scheduler, self._events.freed_without_event)
+        scheduler.handlers.pod_deleted_unseen = deletions.pod_deleted_unseen
         if process.scheduler.extenders is not None:
             for extender in process.scheduler.extenders.extenders:
                 assert isinstance(extender, HttpExtender)
@@ -239,6 +245,22 @@ class _WatchedFailures:
         if queued_pod.pod.spec.node_name:  # It was assumed there.
             self._lost(queued_pod.pod)
         self._handle(queued_pod, status, nomination, meter)
+
+
+class _WatchedDeletions:
+    """Reports nodes that lose a pod which the broken watch last showed without one: hints skip such
+    a deletion (spec 02 §7.3), as if it had freed nothing."""
+
+    def __init__(self, scheduler: Scheduler, freed: Callable[[str], None]) -> None:
+        self._cache = scheduler.cache
+        self._handle = scheduler.handlers.pod_deleted_unseen
+        self._freed = freed
+
+    def pod_deleted_unseen(self, last_known: Pod) -> None:
+        if not last_known.spec.node_name:
+            with suppress(CacheError):
+                self._freed(self._cache.pod(last_known).pod.spec.node_name)
+        self._handle(last_known)
 
 
 def _options(setup: Setup) -> SchedulerOptions:

@@ -365,6 +365,9 @@ class FaultSimulation:
         if self.gangs is not None:
             self.gangs.member_lost(pod)
 
+    def freed_without_event(self, node_name: str) -> None:
+        self._quiet.note_freed(node_name)
+
     def ended(self, scheduler: Scheduler) -> None:
         if self.gangs is not None:
             self.gangs.interrupted(scheduler)

@@ -149,6 +149,10 @@ def test_a_place_that_is_freed_without_an_event_is_left_to_the_flush() -> None:
     assert (outcome.broken, outcome.bound_count) == ([], 2)
 
 
+def test_a_place_that_a_pod_leaves_while_the_watch_is_broken_is_left_to_the_flush() -> None:
+    assert run_plan(make_plan(643, Version.V1_37)).broken == []
+
+
 @pytest.mark.slow
 def test_v1_37_breaks_no_invariant_either() -> None:
     # The third one has groups with topology.
