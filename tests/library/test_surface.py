@@ -93,6 +93,12 @@ def test_a_suggestion_is_applied() -> None:
     assert not simulate(apply_suggestion(why.suggestions[0], CLUSTER, WORKLOAD)).pending
 
 
+def test_a_remedy_for_several_pods_is_applied() -> None:
+    why = load_cluster(CLUSTER, WORKLOAD).explain_waiting()
+    assert why.remedies[0].places == 1
+    assert not simulate(apply_suggestion(why.remedies[0], CLUSTER, WORKLOAD)).pending
+
+
 @pytest.mark.parametrize(
     ("source", "text"),
     [

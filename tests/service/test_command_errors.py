@@ -217,7 +217,7 @@ def test_a_full_disk_is_one_line(arguments: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "kubestow", *arguments]
     with open("/dev/full", "wb") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 1
+    assert done.returncode == 2
     first, *_ = done.stderr.splitlines()
     assert first == "kubestow: error: cannot write: No space left on device"
     assert "Traceback" not in done.stderr

@@ -19,6 +19,7 @@ from kubestow.editions import DEFAULT, edition_named
 from kubestow.editions.choosing import rules_of
 from kubestow.errors import InputError, InputWarning
 from kubestow.explain.explanation import Suggestion
+from kubestow.explain.many_explanation import SharedRemedy
 from kubestow.explain.suggestions.apply import applied
 from kubestow.plugins.loading import LoadedPlugins, load_plugins
 from kubestow.simulator.input.changes import InputChanges, NodesLike
@@ -77,9 +78,10 @@ def change_cluster(
 
 
 def apply_suggestion(
-    suggestion: Suggestion, *sources: Source, strict: bool = False
+    suggestion: Suggestion | SharedRemedy, *sources: Source, strict: bool = False
 ) -> list[JsonObject]:
-    """The cluster with what a suggestion changes; InputError if its objects are not there.
+    """The cluster with what a suggestion changes, also one for several pods; InputError if its
+    objects are not there.
 
     `strict` as in `load_cluster`.
     """

@@ -156,7 +156,7 @@ def main() -> None:
         print_error(f"cannot write: {error.strerror}", _command())
         # What is buffered has no place either, and would be written at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 1
+        code = 2
     sys.exit(code)
 
 

@@ -2,22 +2,25 @@
 
 from collections.abc import Sequence
 
+from msgspec import UNSET
+
 from kubestow.api.files import Document
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.writes.json_patch import json_patch
 from kubestow.cluster.documents import namespace_of, value_at
 from kubestow.errors import ApiError, InputError
 from kubestow.explain.explanation import ObjectPatch, Suggestion
+from kubestow.explain.many_explanation import SharedRemedy
 
 
-def applied(documents: Sequence[Document], suggestion: Suggestion) -> list[Document]:
+def applied(documents: Sequence[Document], suggestion: Suggestion | SharedRemedy) -> list[Document]:
     """The documents with the suggested changes; those not concerned stay as they are.
 
     New objects come last. InputError names an object that is not in the documents, and a patch that
     does not apply.
     """
     result = list(documents)
-    own = suggestion.pod_patch
+    own = suggestion.pod_patch if isinstance(suggestion, Suggestion) else UNSET
     if isinstance(own, ObjectPatch) and any(_is_named(each.raw, own) for each in result):
         # The pod is there as it was made: it is changed like the template.
         patches = (*suggestion.patches, own)

@@ -14,6 +14,7 @@ from typing import Final
 
 from kubestow.api.quantity import parse_quantity
 from kubestow.api.resources import amount
+from kubestow.close_names import close_names
 from kubestow.errors import InputError
 from kubestow.simulator.rebalance.goals.balance import Balance
 from kubestow.simulator.rebalance.goals.defragment import Defragment
@@ -88,7 +89,9 @@ def _named(name: str, prices: Mapping[str, float], of_used: bool) -> Goal:
                 "goal defragment needs a resource, for example defragment=nvidia.com/gpu"
             )
         case _:
-            raise InputError(f'there is no goal "{name}"; goals are {", ".join(NAMES)}')
+            close = close_names(kind, [each.partition("=")[0] for each in NAMES])
+            hint = f' (did you mean "{close[0]}"?)' if close else ""
+            raise InputError(f'there is no goal "{name}"{hint}; goals are {", ".join(NAMES)}')
 
 
 def _shape(text: str) -> dict[str, int | None]:
