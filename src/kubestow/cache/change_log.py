@@ -93,13 +93,17 @@ class ChangeLog:
         for rows in (self._node_rows, self._count_rows, self._pod_rows):
             rows[:] = array("q", current[np.array(rows, np.intp)].tolist())
 
-    def trim(self, longest: int) -> None:
+    def trim(self, longest: int) -> int:
         """Keep half as many rows if there are more than this: starting over is then cheaper than
-        reading them all. Readers that are up to date, as nearly all are, go on."""
+        reading them all. Readers that are up to date, as nearly all are, go on.
+
+        Returns how many changes there may be before the log is as long again.
+        """
         # The last one is the longest.
         if len(self._pod_rows) > longest:
             for rows in (self._node_rows, self._count_rows, self._pod_rows):
                 del rows[: max(len(rows) - longest // 2, 0)]
+        return longest - len(self._pod_rows)
 
     def invalidate(self) -> None:
         """Anything may have changed: every reader starts over."""

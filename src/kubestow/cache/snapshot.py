@@ -59,6 +59,7 @@ class Snapshot:
         self._image_versions: list[int] = []
         self._claims: list[frozenset[str]] = []
         self._derived: dict[Callable[[Snapshot], Any], Any] = {}
+        self._trim_at = 0  # where the log ends when it may be too long
 
     # --- reading ---
 
@@ -113,7 +114,7 @@ class Snapshot:
 
     def trim_log(self) -> None:
         """Drop a log of changes that is longer than reading everything again."""
-        self.log.trim(4 * len(self.names) + 1024)
+        self._trim_at = self.log.pod_end + self.log.trim(4 * len(self.names) + 1024)
 
     # --- trials ---
 
@@ -161,7 +162,9 @@ class Snapshot:
             )
             self._rebuild(cache, [])
             raise CacheError(text)
-        self.trim_log()
+        # Here without a call: it is rarely longer.
+        if self.log.pod_end > self._trim_at:
+            self.trim_log()
 
     def _collect_changes(self, cache: Cache) -> tuple[list[NodeInfo], bool]:
         """Entries changed since the last refresh, and whether one of them is new."""

@@ -91,9 +91,6 @@ class Kept:
         self._answers: RowAnswers | None = None
         self._extended: Kept | None = None
 
-    def is_of(self, record: Record | None, skipped: Skipped) -> bool:
-        return self.record is record and self.skipped is skipped
-
     def extended(self, pod: PodInfo) -> "Kept":
         """What is kept, with the answers of that plugin in the record where they are the same for
         the second pod in a row: then others will come."""

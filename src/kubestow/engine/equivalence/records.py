@@ -91,13 +91,15 @@ class Account:
 class _Place:
     """Where what is kept for pods of one shape is found.
 
+    shape      None if pods of one shape may have different places
     versions   what the way to the frame depends on besides the pod
     kept       what the last pod of the shape used
     """
 
-    __slots__ = ("account", "frame", "kept", "plan", "versions")
+    __slots__ = ("account", "frame", "kept", "plan", "shape", "versions")
 
-    def __init__(self, plan: ReusePlan, frame: FrameRecord) -> None:
+    def __init__(self, plan: ReusePlan, frame: FrameRecord, shape: PodShape | None) -> None:
+        self.shape = shape
         self.plan = plan
         self.frame = frame
         self.versions = plan.versions()
@@ -134,7 +136,9 @@ class Records:
         """The cheapest way to evaluate this pod now."""
         self._attempt += 1
         try:
-            place = self._places.get(pod.shape)
+            place, shape = self._last, pod.shape
+            if place is None or place.shape is not shape:
+                place = self._places.get(shape)
             if place is None or place.plan.profile is not profile or not place.is_valid():
                 place = self._place(profile, pod)
             self._last = place
@@ -142,7 +146,7 @@ class Records:
                 place.frame.used_at = self._attempt
                 record, skipped = self._record(place, pod), place.plan.skipped(pod)
                 kept = place.kept
-                if kept is None or not kept.is_of(record, skipped):
+                if kept is None or kept.record is not record or kept.skipped is not skipped:
                     kept = place.kept = Kept(place.frame, record, skipped)
                 if kept.answering is not None:
                     kept = kept.extended(pod)
@@ -182,7 +186,7 @@ class Records:
                 return None
             self._keep(self._frames, key, frame, FRAME_NODE_BYTES)
         self._frames.move_to_end(key)
-        place = _Place(plan, frame)
+        place = _Place(plan, frame, None if plan.reads_all else shape)
         if not plan.reads_all:
             self._places[shape] = place
             if len(self._places) > PLACES_MAX:
