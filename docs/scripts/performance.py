@@ -195,6 +195,8 @@ class Measurer:
         self._repeat = repeat
         self._results = results
         self._kept: dict[str, bytes] = {}
+        if results is not None:
+            results.parent.mkdir(parents=True, exist_ok=True)
         if results is not None and results.exists():
             for line in results.read_bytes().splitlines():
                 kept = msgspec.json.decode(line, type=_Kept)

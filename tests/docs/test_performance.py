@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
+from kubestow.service.commands.bench.command import MOST_NODES
 from kubestow.simulator.bench import WORKLOADS, Comparison, Measurement, Variant, compare
 from kubestow.simulator.bench.throughput import Throughput
 from kubestow.simulator.bench.upstream import CALIBRATION_S
@@ -23,7 +24,7 @@ sys.path.insert(0, str(SCRIPTS))
 
 from growth_plot import Line, draw  # noqa: E402  (found through the line above)
 from pages import replace_section  # noqa: E402
-from performance import Measurer  # noqa: E402
+from performance import FULL, Measurer  # noqa: E402
 from performance_tables import (  # noqa: E402
     SECTIONS,
     Machine,
@@ -255,7 +256,7 @@ def perform(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_quick_run_fills_every_section_and_draws(tmp_path: Path) -> None:
     empty = "".join(f"<!-- generated: {name} -->\n<!-- end: {name} -->\n" for name in SECTIONS)
     (tmp_path / "performance.md").write_text(f"# Title\n{empty}The end.\n")
-    results = tmp_path / "results"
+    results = tmp_path / "build" / "results"  # A folder that is made for it.
     done = perform(tmp_path, "--results", str(results))
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "performance.md").read_text()
@@ -267,6 +268,10 @@ def test_a_quick_run_fills_every_section_and_draws(tmp_path: Path) -> None:
     assert [json.loads(line)["arguments"] for line in results.read_text().splitlines()] == commands
     assert any("^SchedulingBasic$" in one and one.startswith("bench simulate ") for one in commands)
     ElementTree.parse(tmp_path / "images" / "growth.svg")
+
+
+def test_the_bench_takes_as_many_nodes_as_a_whole_run_has() -> None:
+    assert FULL.most_nodes <= MOST_NODES
 
 
 def test_calm_results_are_kept_and_others_measured_again(

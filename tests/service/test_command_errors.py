@@ -83,7 +83,7 @@ SIMULATE = "simulate -f cluster.yaml"
         ("rebalance --start-time nan", 2, '--start-time is "nan", expected a number'),
         ("demo --speed nan", 2, '--speed is "nan", expected a number'),
         (f"compare --seeds {LONG[:30]}", 2, f'--seeds is "{LONG[:30]}", expected 1 to 100000'),
-        (f"bench --nodes {LONG[:30]}", 2, f'--nodes is "{LONG[:30]}", expected 1 to 200000'),
+        (f"bench --nodes {LONG[:30]}", 2, f'--nodes is "{LONG[:30]}", expected 1 to 1000000'),
         ("plugin", 2, "missing argument 'check'"),
         ("simulate --limit -1", 2, '--limit is "-1", expected 0 or more'),
         ("simulate -o x", 2, '--output is "x", expected one of table, wide, name, json, yaml'),

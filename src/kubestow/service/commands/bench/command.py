@@ -19,6 +19,9 @@ from kubestow.service.formats import BenchFormat, TimesFormat, VariantChoice
 from kubestow.service.help import PlainGroup
 from kubestow.simulator.defaults import NODES_PER_CLUSTER
 
+# Decisions are measured in larger clusters than there can be, to see how their cost grows.
+MOST_NODES: Final = 1_000_000
+
 _Workload = Annotated[str, typer.Option(metavar="REGEX", help="Only workloads whose name matches.")]
 _Variant = Annotated[
     VariantChoice,
@@ -30,7 +33,7 @@ _Variant = Annotated[
 ]
 _EachNodes = Annotated[
     int | None,
-    typer.Option(min=1, max=NODES_PER_CLUSTER, help="Build each workload with this many nodes."),
+    typer.Option(min=1, max=MOST_NODES, help="Build each workload with this many nodes."),
 ]
 _EachPods = Annotated[
     int | None,
