@@ -24,6 +24,12 @@ def close_names(name: str, known: Iterable[str]) -> tuple[str, ...]:
     return tuple(each for _, each in sorted(set(found))[:SIMILAR_MAX])
 
 
+def close_hint(name: str, known: Iterable[str]) -> str:
+    """The closest name as the end of a message; empty if none is close."""
+    close = close_names(name, known)
+    return f'; did you mean "{close[0]}"?' if close else ""
+
+
 def _distance(given: str, known: str) -> int | None:
     """How far apart two names are; None if they are equal, or too far."""
     if given == known or not given or not known:

@@ -73,16 +73,20 @@ def test_the_smallest_set_is_a_pair_if_no_single_node_breaks_it() -> None:
     )
 
 
+def budget_of_web(name: str, **limit: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name},
+        "spec": {**limit, "selector": {"matchLabels": {"app": "web"}}},
+    }
+
+
 @pytest.mark.parametrize("kind", ["drain", "upgrade"])
 @pytest.mark.parametrize("over", ["node", "zone"])
 def test_a_drain_that_a_budget_holds_up_does_not_hold(kind: str, over: str) -> None:
     """All expectations do: nothing has happened."""
-    budget = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "all-of-web"},
-        "spec": {"minAvailable": 3, "selector": {"matchLabels": {"app": "web"}}},
-    }
+    budget = budget_of_web("all-of-web", minAvailable=3)
     result = run_one(
         document(
             *(deployment("web", 3), budget),
@@ -104,12 +108,7 @@ def test_a_drain_that_a_budget_holds_up_does_not_hold(kind: str, over: str) -> N
 
 def test_a_drain_that_waits_for_a_budget_and_ends_holds() -> None:
     """Each replacement is ready before the next pod goes."""
-    budget = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "web"},
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}},
-    }
+    budget = budget_of_web("web", maxUnavailable=1)
     result = run_one(
         document(
             *(deployment("web", 6), budget), expect=[{"placed": "all"}], forEach={"drain": "node"}

@@ -158,7 +158,8 @@ def test_violations_are_what_filters_reject(seed: int) -> None:
     ("text", "problem"),
     [
         ("", "is not NAME or WEIGHT"),
-        ("spreads", 'there is no goal "spreads" (did you mean "spread"?); goals are spread'),
+        ("spreads", 'there is no goal "spreads"; goals are spread, '),
+        ("spreads", '; did you mean "spread"?'),
         ("best", 'there is no goal "best"; goals are spread'),
         ("spread=1", 'there is no goal "spread=1"'),
         ("0 * spread", 'the weight is "0"'),

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kubestow.close_names import close_names
+from kubestow.close_names import close_hint
 from kubestow.simulator.recorded_parts import PODS
 
 
@@ -48,17 +48,15 @@ class Only:
             for wanted in self._filters
         )
 
-    def missing(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """What was asked for and is not in what was compared, and names that are like it."""
+    def missing(self) -> Iterator[tuple[str, str]]:
+        """What was asked for and is not in what was compared, and a hint at what is like it."""
         for wanted in self._filters:
             part, found = wanted[0], self._found[wanted[0]]
             if len(wanted) == 1 and not found:
-                yield part, ()
+                yield part, ""
             elif len(wanted) == 2 and wanted[1] not in found:
-                yield (
-                    "/".join(wanted),
-                    tuple(f"{part}/{name}" for name in close_names(wanted[1], found)),
-                )
+                text = "/".join(wanted)
+                yield text, close_hint(text, [f"{part}/{name}" for name in found])
 
 
 class Report:

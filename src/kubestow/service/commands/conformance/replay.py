@@ -55,8 +55,7 @@ def compare_recordings(
     # Recorded attempts fail in every way, and the scheduler logs each failure.
     with silenced():
         _replay_all(recordings, report)
-    for missing, near in parts.missing():
-        hint = f'; did you mean "{near[0]}"?' if near else ""
+    for missing, hint in parts.missing():
         raise InputError(f'--only: these recordings have nothing of "{missing}"{hint}')
     if output is not DataFormat.TABLE:
         print_data(_as_data(report, show), output)

@@ -7,7 +7,7 @@ from typing import Final
 
 from kubestow.api.files import Document, parse_document
 from kubestow.api.meta import JsonObject
-from kubestow.close_names import close_names
+from kubestow.close_names import close_hint
 from kubestow.cluster.documents import as_object, is_object, value_at
 from kubestow.errors import DecodeError, InputError
 from kubestow.files.reading import read_file
@@ -49,8 +49,7 @@ def _without_prices(
 ) -> str:
     """Why no node has a price: each would cost 1, as without the options."""
     if label:
-        close = close_names(label, {key for node in nodes for key in _labels(node)})
-        hint = f'; did you mean "{close[0]}"?' if close else ""
+        hint = close_hint(label, {key for node in nodes for key in _labels(node)})
         return f'--price-label: no node has the label "{label}"{hint}'
     names = ", ".join(f'"{name}"' for name in list(listed)[:_NAMES_SHOWN]) or "nothing"
     return (

@@ -14,7 +14,7 @@ from typing import Final
 
 from kubestow.api.quantity import parse_quantity
 from kubestow.api.resources import amount
-from kubestow.close_names import close_names
+from kubestow.close_names import close_hint
 from kubestow.errors import InputError
 from kubestow.simulator.rebalance.goals.balance import Balance
 from kubestow.simulator.rebalance.goals.defragment import Defragment
@@ -89,9 +89,8 @@ def _named(name: str, prices: Mapping[str, float], of_used: bool) -> Goal:
                 "goal defragment needs a resource, for example defragment=nvidia.com/gpu"
             )
         case _:
-            close = close_names(kind, [each.partition("=")[0] for each in NAMES])
-            hint = f' (did you mean "{close[0]}"?)' if close else ""
-            raise InputError(f'there is no goal "{name}"{hint}; goals are {", ".join(NAMES)}')
+            hint = close_hint(kind, [each.partition("=")[0] for each in NAMES])
+            raise InputError(f'there is no goal "{name}"; goals are {", ".join(NAMES)}{hint}')
 
 
 def _shape(text: str) -> dict[str, int | None]:
