@@ -52,7 +52,7 @@ class InterPodAffinity117(InterPodAffinity120):
         codes = super().filter(state, pod, nodes)
         if codes is None:
             return None
-        forbidden = filter_state_of(state).is_forbidden(nodes)
+        forbidden = filter_state_of(state, pod).is_forbidden(nodes)
         return codes if forbidden is None else np.where(forbidden, FORBIDDEN, codes)
 
 

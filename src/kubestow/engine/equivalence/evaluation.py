@@ -1,8 +1,7 @@
 """One attempt that reuses the answers kept for the pod's frame, and for its shape if there are."""
 
-from collections.abc import Callable, Sequence
-from operator import methodcaller
-from typing import Final, NoReturn, TypeVar
+from collections.abc import Sequence
+from typing import Final, NoReturn
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from kubestow.framework.diagnosis import PASSED, Rejections, decode_status
 from kubestow.framework.faults import pass_on_exit
 from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
 from kubestow.framework.profile import FilterStep
-from kubestow.framework.reuse import RowAnswers, RowCodes, Rule
+from kubestow.framework.reuse import RowAnswers, RowCodes
 from kubestow.framework.runner import (
     FilterError,
     PluginScores,
@@ -46,11 +45,7 @@ from kubestow.framework.runner import (
 from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
 
-T = TypeVar("T")
-
-_PASSES_ALL: Final[Callable[[Rule], bool]] = methodcaller("passes_all")
 _INT64: Final = np.dtype(np.int64)
-_ROW_CODES: Final[Callable[[Rule], RowCodes | None]] = methodcaller("row_codes")
 
 
 class Kept:
@@ -167,7 +162,7 @@ class ReusingEvaluation:
             return self._passing.find((), frame.snapshot, self, state)
         asked: list[tuple[int, RowCodes]] = []
         for step in self._filters:
-            codes = self._known(step, _ROW_CODES)
+            codes = self._codes_by_row(step)
             if codes is None:
                 return None
             asked.append((step.filter_index, codes))
@@ -275,7 +270,7 @@ class ReusingEvaluation:
         if self._steps.pre_filter:
             self._ask_pre_filter()
         if self._filters:
-            self._filters = [step for step in self._filters if not self._known(step, _PASSES_ALL)]
+            self._filters = [step for step in self._filters if not self._passes_all(step)]
         return self._frame.outcome
 
     def _ask_pre_filter(self) -> None:
@@ -290,11 +285,20 @@ class ReusingEvaluation:
             state.skip_filter |= {name}
             self._filters = [step for step in self._filters if step.name != name]
 
-    def _known(self, step: FilterStep, read: Callable[[Rule], T]) -> T | None:
-        """What the filter's rule says of this attempt; None if it has none."""
+    def _passes_all(self, step: FilterStep) -> bool:
+        """Whether the filter's rule says that every node passes."""
         rule = step.reuse.rule
         try:
-            return None if rule is None else read(rule(self.state, self._pod))
+            return rule is not None and rule(self.state, self._pod).passes_all()
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            pass_on_exit(error)
+            raise FallBackToPlain from error
+
+    def _codes_by_row(self, step: FilterStep) -> RowCodes | None:
+        """The codes that the filter's rule gives node by node."""
+        rule = step.reuse.rule
+        try:
+            return None if rule is None else rule(self.state, self._pod).row_codes()
         except BaseException as error:  # A fault in one plugin must not stop the scheduler.
             pass_on_exit(error)
             raise FallBackToPlain from error

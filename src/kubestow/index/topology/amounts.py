@@ -83,6 +83,8 @@ class Amounts:
         """The largest number, or 0."""
         if self._array is None:
             return max(0, max(self._few.values(), default=0))
+        if self.size <= FEW_MAX:
+            return max((0, *self._array.tolist()))
         return int(np.maximum.reduce(self._array, initial=0))
 
     def any(self) -> bool:

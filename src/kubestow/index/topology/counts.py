@@ -142,10 +142,11 @@ class TopologyCounts(Follower):
 
     def pods_changed(self, rows: Iterable[int]) -> None:
         infos = self._snapshot.node_infos
-        ledgers = [ledger for ledger in self._ledgers if ledger.is_open]
-        for row in dict.fromkeys(rows):
-            for ledger in ledgers:
-                ledger.update(row, infos[row])
+        changed = dict.fromkeys(rows)
+        for ledger in self._ledgers:
+            if ledger.is_open:
+                for row in changed:
+                    ledger.update(row, infos[row])
 
     def _is_changed(self, row: int, node: Node) -> bool:
         """Whether the row's node has other labels, taints or name than recorded; records it."""

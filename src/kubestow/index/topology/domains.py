@@ -34,7 +34,7 @@ from kubestow.index.node_match import matches_required
 from kubestow.index.nodes import Nodes
 from kubestow.index.present import LabelKeys
 from kubestow.index.taint_match import TOLERATIONS_KEPT_MAX, untolerated
-from kubestow.index.topology.amounts import Amounts, summed
+from kubestow.index.topology.amounts import FEW_MAX, Amounts, summed
 
 # Not IdArray: NumPy would widen narrower numbers in every gather.
 DomainIds = npt.NDArray[np.intp]
@@ -325,6 +325,10 @@ class DomainColumn:
         if self._registered is None:
             self._registered = _as_slice(np.flatnonzero(self.populations[EMPTY:]) + EMPTY)
         found = values[self._registered]
+        if len(found) <= FEW_MAX:
+            numbers: list[int] = found.tolist()
+            fewest = min(numbers)
+            return fewest, numbers.count(fewest)
         lowest = np.minimum.reduce(found)
         return int(lowest), int(np.count_nonzero(found == lowest))
 

@@ -12,7 +12,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
-from kubestow.framework.reuse import Concern, PodReads, Reads, Reuse, Rule
+from kubestow.framework.reuse import Concern, PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.plugins.inter_pod_affinity.existing import ExistingTerms
@@ -46,7 +46,7 @@ class InterPodAffinity:
             score=Reads.PODS,
             pod=PodReads.CLUSTER,
             basis=self._concern,
-            rule=_rule,
+            rule=filter_state_of,
             final_scores=self._final_scores,
         )
         self._resolver = self.resolver_type(handle.objects.namespaces)
@@ -75,13 +75,13 @@ class InterPodAffinity:
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, row: int) -> None:
-        filter_state_of(state).add(added, row, 1)
+        filter_state_of(state, pod).add(added, row, 1)
 
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, row: int) -> None:
-        filter_state_of(state).add(removed, row, -1)
+        filter_state_of(state, pod).add(removed, row, -1)
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> NarrowArray | None:
-        return filter_state_of(state).codes(nodes)
+        return filter_state_of(state, pod).codes(nodes)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return STATUSES[code]
@@ -155,11 +155,7 @@ def _has_preferred(pod: Pod) -> bool:
     return bool((near and near.preferred) or (apart and apart.preferred))
 
 
-def _rule(state: CycleState, pod: PodInfo) -> Rule:
-    return filter_state_of(state)
-
-
-def filter_state_of(state: CycleState) -> FilterState:
+def filter_state_of(state: CycleState, pod: PodInfo) -> FilterState:
     return _read(state, _PRE_FILTER)
 
 

@@ -6,6 +6,8 @@ of its services and its controller. Both kinds are brought into one form here.
 
 from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
+from itertools import chain
+from operator import attrgetter
 from typing import Final, Literal, Protocol
 
 import msgspec
@@ -46,10 +48,12 @@ MEASURES_MAX: Final = 2_048
 # Nothing is kept for longer constraints or specs: any pod may have some.
 _LONG_TEXT: Final = 16 << 10
 _ENCODER: Final = msgspec.json.Encoder()
+_match_label_keys: Final = attrgetter("match_label_keys")
 
 _HONOR: Final = "Honor"
 _CONCERNS: Final = tuple(Concern)
 _NOTHING: Final = Concern.NOTHING
+_BITS: Final = {HARD: int(Concern.FILTER), SOFT: int(Concern.SCORE)}
 _ADJECTIVES: Final = {HARD: "hard", SOFT: "soft"}
 
 
@@ -138,8 +142,10 @@ class Constraints:
             given = self._defaults
             if not given or self._selectors.of(pod.pod).is_empty:
                 return _NOTHING
-        actions = {constraint.when_unsatisfiable for constraint in given}
-        return _CONCERNS[(HARD in actions) + 2 * (SOFT in actions)]
+        asked = 0
+        for constraint in given:
+            asked |= _BITS.get(constraint.when_unsatisfiable, 0)
+        return _CONCERNS[asked]
 
     def kind_of(self, pod: PodInfo) -> Hashable | None:
         """Equal for pods with the same constraints on the same nodes, their own or by default.
@@ -161,7 +167,7 @@ class Constraints:
         text = _ENCODER.encode(own)
         if len(text) > _LONG_TEXT:
             return None
-        keys = [key for given in own for key in given.match_label_keys]
+        keys = [*chain.from_iterable(map(_match_label_keys, own))]
         values = tuple([pod.pod.metadata.labels.get(key) for key in keys]) if keys else ()
         return pod.namespace, affinity, tolerations, text, values
 

@@ -32,9 +32,12 @@ STATUSES: Final = {
 
 
 class HardConstraint:
-    """One constraint with its counts: matching pods per domain, on the nodes that count."""
+    """One constraint with its counts: matching pods per domain, on the nodes that count.
 
-    __slots__ = ("constraint", "counts", "matches_itself")
+    allowed   the largest count with which a node passes, as of the last `recount`
+    """
+
+    __slots__ = ("allowed", "constraint", "counts", "matches_itself")
 
     def __init__(
         self, constraint: Constraint, counts: DomainCounts, *, matches_itself: bool
@@ -42,11 +45,12 @@ class HardConstraint:
         self.constraint = constraint
         self.counts = counts
         self.matches_itself = matches_itself
+        self.allowed = 0
 
     def passes_all(self) -> bool:
         """Whether every node passes, as far as the largest count shows it."""
         counts = self.counts
-        return not counts.column.populations.item(ABSENT) and counts.highest() <= self._allowed()
+        return not counts.column.populations.item(ABSENT) and counts.highest() <= self.allowed
 
     def codes(self, rows: Rows) -> NarrowArray | None:
         """int[node]: the verdicts; None if every node passes."""
@@ -56,10 +60,10 @@ class HardConstraint:
         ids = column.ids[rows]
         # By domain or by node, whichever are fewer. As bytes, True is UNEVEN.
         if len(values) <= len(ids):
-            codes = (values > self._allowed()).view(np.int8)
+            codes = (values > self.allowed).view(np.int8)
             codes[ABSENT] = UNLABELLED
             return codes.take(ids)
-        codes = (values.take(ids) > self._allowed()).view(np.int8)
+        codes = (values.take(ids) > self.allowed).view(np.int8)
         if column.populations[ABSENT]:
             codes[ids == ABSENT] = UNLABELLED
         return codes
@@ -69,18 +73,17 @@ class HardConstraint:
         sums = self.counts.sums
         if sums is None:
             return None
-        allowed = self._allowed()
         if self.counts.column.has_single_rows():
-            return sums, allowed
+            return sums, self.allowed
         # A pod on one node of a domain changes the codes of the others.
-        return sums, (sums.amounts.array() > allowed).tobytes()
+        return sums, (sums.amounts.array() > self.allowed).tobytes()
 
     def code_of(self, row: int) -> int:
         """The verdict on the row's node."""
         domain = self.counts.column.ids.item(row)
         if domain == ABSENT:
             return UNLABELLED
-        return UNEVEN if self.counts.amounts.item(domain) > self._allowed() else 0
+        return UNEVEN if self.counts.amounts.item(domain) > self.allowed else 0
 
     def add(self, other: PodInfo, row: int, sign: int) -> None:
         # Spec 06 §6.3.6: unlike the counts, this includes terminating pods and a selector that
@@ -93,17 +96,15 @@ class HardConstraint:
             self.constraint, self.counts.clone(), matches_itself=self.matches_itself
         )
 
-    def _allowed(self) -> int:
-        """The largest count with which a node passes."""
-        # skew = count + itself - lowest, and must not exceed max_skew.
-        return self.constraint.max_skew + self._lowest() - self.matches_itself
-
-    def _lowest(self) -> int:
-        domain_count = self.counts.counted.domain_count
+    def recount(self) -> None:
+        """Find `allowed` again: counts may have changed."""
+        constraint, counts = self.constraint, self.counts
+        domain_count = counts.counted.domain_count
         # Spec 06 §6.3.5: missing domains count as empty ones; so does having no domain at all.
-        if domain_count < self.constraint.min_domains or not domain_count:
-            return 0
-        return self.counts.lowest()
+        are_missing = domain_count < constraint.min_domains or not domain_count
+        # skew = count + itself - lowest, and must not exceed max_skew.
+        lowest = 0 if are_missing else counts.lowest()
+        self.allowed = constraint.max_skew + lowest - self.matches_itself
 
 
 class FilterState(Rule):
@@ -119,6 +120,8 @@ class FilterState(Rule):
         self.namespace = namespace
         self._layout_token = layout_token
         self._is_shared = True
+        for constraint in constraints:
+            constraint.recount()
 
     def passes_all(self) -> bool:
         """Whether it is known, without a look at the nodes, that every node passes."""
@@ -153,6 +156,8 @@ class FilterState(Rule):
                 self._is_shared = False
             for constraint in self.constraints:
                 constraint.add(other, row, sign)
+            for constraint in self.constraints:
+                constraint.recount()
 
     def clone(self) -> "FilterState":
         constraints = self.constraints if self._is_shared else self.copied()
@@ -166,9 +171,12 @@ class FilterState(Rule):
 
 
 class HardConstraints:
-    """The hard constraints of pods of one kind, with where their counts are found."""
+    """The hard constraints of pods of one kind, with where their counts are found.
 
-    __slots__ = ("_found", "_layout_token", "_prepared", "_read")
+    count   how many there are
+    """
+
+    __slots__ = ("_found", "_layout_token", "_prepared", "_read", "count")
 
     def __init__(
         self, pod: PodInfo, constraints: Sequence[Constraint], *, comparison_operators: bool
@@ -188,17 +196,15 @@ class HardConstraints:
             )
             for constraint in constraints
         ]
+        self.count: Final = len(constraints)
         # Those of the last pod, and what they depend on: mostly the next one has the same.
         self._prepared: list[HardConstraint] = []
         self._found: list[tuple[DomainSums, bool]] = []
         self._layout_token: object = None
 
-    def __len__(self) -> int:
-        return len(self._read)
-
     def state(self, pod: PodInfo, counts: TopologyCounts, timer: Pausing) -> FilterState:
         labels = pod.pod.metadata.labels
-        are_many = len(self._read) > KEYS_MAX
+        are_many = self.count > KEYS_MAX
         found: list[tuple[DomainSums, bool]] = []
         for constraint, reading in self._read:
             if are_many:

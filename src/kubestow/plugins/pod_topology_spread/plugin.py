@@ -11,7 +11,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PreFilterResult
-from kubestow.framework.reuse import PodReads, Reads, Reuse, Rule
+from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
@@ -53,7 +53,7 @@ class PodTopologySpread:
             score=Reads.PODS,
             pod=PodReads.CLUSTER,
             basis=self.constraints.concern,
-            rule=_rule,
+            rule=_filter_state,
             final_scores=self._final_scores,
         )
 
@@ -75,19 +75,19 @@ class PodTopologySpread:
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
         hard = self._hard(pod, self._kind(state, pod))
-        if not hard:
+        if not hard.count:
             return Status.skip()
         state.write(_PRE_FILTER, hard.state(pod, TopologyCounts.at(nodes.snapshot), state.timer))
         return None
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, row: int) -> None:
-        _filter_state(state).add(added, row, 1)
+        _filter_state(state, pod).add(added, row, 1)
 
     def remove_pod(self, state: CycleState, pod: PodInfo, removed: PodInfo, row: int) -> None:
-        _filter_state(state).add(removed, row, -1)
+        _filter_state(state, pod).add(removed, row, -1)
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> NarrowArray | None:
-        return _filter_state(state).codes(nodes)
+        return _filter_state(state, pod).codes(nodes)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return STATUSES[code]
@@ -98,7 +98,7 @@ class PodTopologySpread:
         if len(nodes.snapshot) == 0:
             return Status.skip()
         soft = self._soft(pod, self._kind(state, pod))
-        if not soft:
+        if not soft.count:
             return Status.skip()
         state.write(_PRE_SCORE, soft.state(nodes, TopologyCounts.at(nodes.snapshot), state.timer))
         return None
@@ -111,7 +111,7 @@ class PodTopologySpread:
 
     def _final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int | None:
         soft = self._soft(pod, self._kind(state, pod))
-        if not soft:
+        if not soft.count:
             return None
         counts = TopologyCounts.at(nodes.snapshot)
         return soft.final_scores(nodes, counts, self.rounding, state.timer)
@@ -169,11 +169,7 @@ class _Kind:
         self.soft: SoftConstraints | None = None
 
 
-def _rule(state: CycleState, pod: PodInfo) -> Rule:
-    return _filter_state(state)
-
-
-def _filter_state(state: CycleState) -> FilterState:
+def _filter_state(state: CycleState, pod: PodInfo) -> FilterState:
     try:
         return state.read(_PRE_FILTER)
     except PluginError as error:

@@ -79,9 +79,12 @@ class ScoreState(NamedTuple):
 
 
 class SoftConstraints:
-    """The soft constraints of pods of one kind, with where their counts are found."""
+    """The soft constraints of pods of one kind, with where their counts are found.
 
-    __slots__ = ("_needed", "_pair", "_read")
+    count   how many there are
+    """
+
+    __slots__ = ("_needed", "_pair", "_read", "count")
 
     def __init__(
         self,
@@ -109,14 +112,12 @@ class SoftConstraints:
                 else live_pods(key, measure, eligibilities.of(constraint))
             )
             self._read.append((constraint, reading))
+        self.count: Final = len(constraints)
         self._pair = _host_and_other(self._read)
-
-    def __len__(self) -> int:
-        return len(self._read)
 
     def state(self, nodes: Nodes, counts: TopologyCounts, timer: Pausing) -> ScoreState:
         """`nodes` are the feasible ones: sizes come from them, counts from all nodes."""
-        are_many = len(self._read) > KEYS_MAX
+        are_many = self.count > KEYS_MAX
         for _, reading in self._read:
             if are_many:
                 timer.pause()
