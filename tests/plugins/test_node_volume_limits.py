@@ -591,14 +591,14 @@ def test_volumes_are_read_only_on_nodes_that_may_have_too_little_room() -> None:
     # Used and attached is one volume; what has no claim may be unreadable.
     assert set(plugin._attached(snapshot)._nodes) == {"attached", "few-left", "no-claim"}
     wanted = plugin._wanted(CycleState(), PodInfo(pod))
-    assert not plugin._fits_everywhere(wanted, snapshot)
+    assert not plugin.fits_everywhere(wanted, snapshot)
     cache.remove_pod(running[2])
     cache.remove_pod(running[4])
     stores.volume_attachments.remove("a")
     snapshot.refresh(cache)
-    assert plugin._fits_everywhere(wanted, snapshot)
+    assert plugin.fits_everywhere(wanted, snapshot)
     stores.put(make_csi_node("unlimited", {DRIVER: 2}))
-    assert not plugin._fits_everywhere(wanted, snapshot)
+    assert not plugin.fits_everywhere(wanted, snapshot)
     assert run_filter(plugin, pod, snapshot) == {"unlimited": TOO_MANY}
 
 

@@ -275,6 +275,7 @@ class ReusingEvaluation:
 
     def _ask_pre_filter(self) -> None:
         state, nodes = self.state, nodes_of(self._frame.snapshot)
+        skipped: list[str] = []
         for name, plugin in self._steps.pre_filter:
             answer = pre_filter_of(name, plugin, state, self._pod, nodes)
             state.sampler.plugin_ended(name, PRE_FILTER, answer)
@@ -282,8 +283,10 @@ class ReusingEvaluation:
                 continue
             if not isinstance(answer, Status) or answer.code != Code.SKIP:
                 raise FallBackToPlain
-            state.skip_filter |= {name}
-            self._filters = [step for step in self._filters if step.name != name]
+            skipped.append(name)
+        if skipped:
+            state.skip_filter = state.skip_filter.union(skipped)
+            self._filters = [step for step in self._filters if step.name not in skipped]
 
     def _passes_all(self, step: FilterStep) -> bool:
         """Whether the filter's rule says that every node passes."""

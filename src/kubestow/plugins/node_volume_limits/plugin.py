@@ -76,14 +76,15 @@ class Wanted:
 
 
 class _LimitsRule(Rule):
-    __slots__ = ("_plugin", "_wanted")
+    __slots__ = ("_plugin", "_snapshot", "_wanted")
 
-    def __init__(self, plugin: "NodeVolumeLimits", wanted: Wanted) -> None:
+    def __init__(self, plugin: "NodeVolumeLimits", wanted: Wanted, snapshot: Snapshot) -> None:
         self._plugin = plugin
         self._wanted = wanted
+        self._snapshot = snapshot
 
     def passes_all(self) -> bool:
-        return self._plugin.passes_all(self._wanted)
+        return self._plugin.fits_everywhere(self._wanted, self._snapshot)
 
     def ignores_pods(self) -> bool:
         return self._plugin.ignores_pods(self._wanted)
@@ -119,20 +120,16 @@ class NodeVolumeLimits:
         if isinstance(nodes, SimulatedNode):
             code = wanted.codes.code_of(self._verdict(wanted, nodes))
             return np.array([code], np.int64) if code else None
-        if self._fits_everywhere(wanted, nodes.snapshot):
+        if self.fits_everywhere(wanted, nodes.snapshot):
             return None
         return self._codes(wanted, nodes)
 
     def _rule(self, state: CycleState, pod: PodInfo) -> Rule:
-        return _LimitsRule(self, self._wanted(state, pod))
+        return _LimitsRule(self, self._wanted(state, pod), self._snapshot)
 
     def ignores_pods(self, wanted: Wanted) -> bool:
         """Whether the filter reads no pods: no node has a limit, or the pod has no volumes."""
         return not self._room(self._snapshot).has_limits or not wanted.added
-
-    def passes_all(self, wanted: Wanted) -> bool:
-        """Whether the pod is known to fit on every node of the snapshot."""
-        return self._fits_everywhere(wanted, self._snapshot)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         wanted: Wanted = state.read(self.name)
@@ -178,7 +175,7 @@ class NodeVolumeLimits:
     def _make_attached(self, snapshot: Snapshot) -> AttachedVolumes:
         return AttachedVolumes(self._objects, snapshot)
 
-    def _fits_everywhere(self, wanted: Wanted, snapshot: Snapshot) -> bool:
+    def fits_everywhere(self, wanted: Wanted, snapshot: Snapshot) -> bool:
         """Whether every node passes for certain, as far as can be said without reading nodes."""
         volumes = wanted.on(True)
         if isinstance(volumes, Status):
