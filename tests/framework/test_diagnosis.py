@@ -200,7 +200,7 @@ def test_what_passed_the_nodes_with_a_code(
     diagnosis.absent = absent
     for row, status in explicit.items():
         diagnosis.set_explicit(row, status)
-    assert diagnosis.passed_before(Code.UNSCHEDULABLE) == index
+    assert diagnosis.rejected_with(Code.UNSCHEDULABLE).first_filter == index
 
 
 def test_plugins_are_blamed_for_rejections() -> None:

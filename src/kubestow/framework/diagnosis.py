@@ -6,7 +6,7 @@ pair, never per node, so their cost does not depend on the number of nodes.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,18 @@ class Rejections:
         if len(counts) > PAIRS_FEW or any(code < 0 for _, code in counts):
             return None
         return cls(failed_by, codes, counts)
+
+
+class Rejected(NamedTuple):
+    """The nodes that were rejected with one code.
+
+    rows          in visiting order
+    first_filter  the index of the first filter that rejected one of them: those before it have
+                  passed them all; 0 if that is not known
+    """
+
+    rows: npt.NDArray[np.intp]
+    first_filter: int
 
 
 class Diagnosis:
@@ -220,8 +232,19 @@ class Diagnosis:
 
     def rows_with_code(self, code: Code) -> npt.NDArray[np.intp]:
         """Rows whose verdict has this code, in visiting order."""
+        return self._rows_with(code, self._pairs_with(code))
+
+    def rejected_with(self, code: Code) -> Rejected:
+        """`rows_with_code`, with the first filter that rejected one of them."""
+        wanted = self._pairs_with(code)
+        return Rejected(self._rows_with(code, wanted), self._first_with(code, wanted))
+
+    def _pairs_with(self, code: Code) -> list[tuple[int, int]]:
+        return [pair for pair in self._distinct() if self._decode(*pair).code == code]
+
+    def _rows_with(self, code: Code, wanted: Sequence[tuple[int, int]]) -> npt.NDArray[np.intp]:
+        """`wanted` are the pairs with this code."""
         pairs = self._distinct()
-        wanted = [pair for pair in pairs if self._decode(*pair).code == code]
         if not wanted and not self.explicit and self.absent.code != code:
             return np.empty(0, np.intp)
         if self._rejections is not None and len(wanted) == len(pairs):
@@ -239,12 +262,10 @@ class Diagnosis:
             matching[row] = status.code == code
         return np.flatnonzero(matching)
 
-    def passed_before(self, code: Code) -> int:
-        """The index of the first filter that rejected a node with this code; those before it have
-        passed all `rows_with_code`. 0 if that is not known."""
+    def _first_with(self, code: Code, wanted: Sequence[tuple[int, int]]) -> int:
         if self.absent.code == code:
             return 0
-        found = [pair[0] for pair in self._distinct() if self._decode(*pair).code == code]
+        found = [filter_index for filter_index, _ in wanted]
         if self.explicit:
             indexes = {plugin_name(plugin): index for index, plugin in enumerate(self._filters)}
             found += [

@@ -254,11 +254,11 @@ class DefaultPreemption:
     ) -> DryRun:
         handle = self._handle
         dry_run = DryRun(handle.snapshot)
-        rows = diagnosis.rows_with_code(Code.UNSCHEDULABLE)
+        rows, first_filter = diagnosis.rejected_with(Code.UNSCHEDULABLE)
         if len(rows) == 0:
             return dry_run
         # What filters said of an older pod, which may name a node by now, is of no use.
-        passed_before = diagnosis.passed_before(Code.UNSCHEDULABLE) if is_newest else 0
+        passed_before = first_filter if is_newest else 0
         inputs = TrialInputs(
             handle.profile,
             state,
