@@ -476,12 +476,12 @@ def final_scores_of(
     pod: PodInfo,
     nodes: Nodes,
     count: int,
-) -> IntArray | None:
-    """One plugin's scores of `count` nodes as they enter the total; None if PreScore leaves it
-    out."""
+) -> IntArray | int | None:
+    """One plugin's scores of `count` nodes as they enter the total; one number if it is the same
+    for all, None if PreScore leaves it out."""
     try:
         answer = final_scores(state, pod, nodes)
-        if answer is not None:
+        if answer is not None and type(answer) is not int:
             answer = score_answer(answer, step.name, count)
     except BaseException as error:  # A fault in one plugin must not stop the scheduler.
         raise _failed_score("running Score plugins", step.name, SCORE, state, error) from error

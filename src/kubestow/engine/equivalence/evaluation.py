@@ -25,6 +25,7 @@ from kubestow.errors import BudgetSpentError, SetAsideError
 from kubestow.framework.diagnosis import PASSED, Rejections, decode_status
 from kubestow.framework.faults import pass_on_exit
 from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
+from kubestow.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE
 from kubestow.framework.profile import FilterStep
 from kubestow.framework.reuse import RowAnswers, RowCodes
 from kubestow.framework.runner import (
@@ -355,15 +356,16 @@ class ReusingEvaluation:
             total = total.astype(np.int64)
         if record is not None and frame.has_scores:
             total += frame.score[rows]
-        if frame.constant:
-            total += frame.constant
+        constant = frame.constant
         try:
             for varying in frame.varying:
                 total += self._normalized(varying, rows)
             if nodes is not None:
-                self._add_asked(total, nodes)
+                constant += self._add_asked(total, nodes)
         except ScoreError as error:
             raise FallBackToPlain from error
+        if constant:
+            total += constant
         return Scores(total, self._parts, rows)
 
     def _normalized(self, kept: NormalizedScore, rows: Rows) -> IntArray:
@@ -375,8 +377,10 @@ class ReusingEvaluation:
             if not ask_pre_score(name, plugin, self.state, self._pod, nodes):
                 raise FallBackToPlain
 
-    def _add_asked(self, total: IntArray, nodes: Nodes) -> None:
+    def _add_asked(self, total: IntArray, nodes: Nodes) -> int:
+        """Returns what has to be added to the score of every node."""
         state, pod, count = self.state, self._pod, len(total)
+        constant = 0
         for step in self._steps.score:
             if step.name in state.skip_score:
                 continue
@@ -385,11 +389,17 @@ class ReusingEvaluation:
                 if scores is None:
                     state.skip_score |= {step.name}
                     continue
+                if isinstance(scores, int):
+                    if not MIN_NODE_SCORE <= scores <= MAX_NODE_SCORE:
+                        raise FallBackToPlain
+                    constant += scores * step.weight
+                    continue
             else:
                 raw = score_of(step, state, pod, nodes)
                 scores = normalize_of(step, state, pod, raw)
             checked(scores)
             total += scores if step.weight == 1 else scores * step.weight
+        return constant
 
     def _parts(self, rows: Rows) -> tuple[PluginScores, ...]:
         """Every plugin's part, by asking all of them; none if one fails now."""
