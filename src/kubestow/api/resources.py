@@ -24,6 +24,9 @@ DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 _NATIVE_MARK: Final = "kubernetes.io/"
 _QUOTA_PREFIX: Final = "requests."
 
+# Of this many names it is known what they are: more than nodes with resources of their own.
+_KINDS_MAX: Final = 16_384
+
 
 class Resources:
     """What a pod requests or a node offers, as signed 64-bit counters.
@@ -118,7 +121,7 @@ def is_prefixed_native(name: str) -> bool:
     return _NATIVE_MARK in name
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(_KINDS_MAX)
 def is_extended(name: str) -> bool:
     if is_native(name) or name.startswith(_QUOTA_PREFIX):
         return False
@@ -133,7 +136,7 @@ def is_attachable_volume(name: str) -> bool:
     return name.startswith(ATTACHABLE_VOLUMES_PREFIX)
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(_KINDS_MAX)
 def is_scalar(name: str) -> bool:
     """Whether the vector counts the name among its scalars."""
     return (

@@ -130,10 +130,13 @@ class InterPodAffinity:
     def _concern(self, pod: PodInfo) -> Concern:
         """Whether the pod has terms or an existing term selects it: any placed pod may then change
         its counts. And whether it may score nodes by them."""
+        has_terms_anywhere = bool(self._snapshot.columns.affinity_rows)
+        if pod.pod.spec.affinity is None and not has_terms_anywhere:
+            return _NOTHING  # As for most pods.
         has_affinity = pod.has_affinity
         if has_affinity and _has_preferred(pod.pod):
             return Concern.BOTH
-        if not self._snapshot.columns.affinity_rows:
+        if not has_terms_anywhere:
             return Concern.FILTER if has_affinity else _NOTHING
         standing = self._standings.of(pod, self._snapshot)
         if not has_affinity and not standing.exposed.is_any:
