@@ -22,6 +22,7 @@ from kubestow.framework.status import Status
 from kubestow.index.devices import DeviceCounts, KnownDevices
 from kubestow.index.nodes import Nodes
 from kubestow.plugins._shared.bases import unless_served_by_devices
+from kubestow.plugins._shared.basic_loads import BasicLoads
 from kubestow.plugins._shared.scoring_resources import Loads, ScoredRequest, ScoringResources
 
 _PRE_SCORE: Final = "PreScoreNodeResourcesBalancedAllocation"
@@ -60,12 +61,20 @@ class NodeResourcesBalancedAllocation:
         return None
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
-        request: ScoredRequest | None = state.get(_PRE_SCORE) or self._request(pod)
-        return 0 if request is None else balance_scores(self._resources.loads(nodes, request))
+        scores = self._final_scores(state, pod, nodes)
+        return 0 if scores is None else scores
 
     def _final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int | None:
-        request = self._request(pod)
-        return None if request is None else balance_scores(self._resources.loads(nodes, request))
+        amounts = self._resources.amounts_of(pod, self._view)
+        if not any(amounts):
+            return None
+        if self._resources.are_basic:
+            cpu, memory = amounts
+            loads = BasicLoads.of(nodes, cpu, memory)
+            if loads is not None:
+                return _compared(*loads.evenness(nodes, cpu, memory))
+        request = self._resources.counting(amounts)
+        return balance_scores(self._resources.loads(nodes, request))
 
     def scored_request(self, state: CycleState) -> ScoredRequest:
         """What PreScore stored."""
@@ -119,7 +128,11 @@ def _scores_of_group(loads: Loads) -> IntArray | int:
     shares /= allocatable.astype(np.float64)
     if shares.size and shares.item(shares.argmax()) > 1.0:
         np.minimum(shares, 1.0, out=shares)
-    after, before = _evenness(shares)
+    return _compared(*_evenness(shares))
+
+
+def _compared(after: IntArray, before: IntArray) -> IntArray:
+    """The scores, from the evenness with the pod, which is overwritten, and without it."""
     # Never negative, so that a shift halves it: evenness is 50..100.
     after -= before
     after += 3 * HALF_SCORE

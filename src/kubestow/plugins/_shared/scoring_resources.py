@@ -87,6 +87,8 @@ class ScoringResources:
         # Names and weights, if they are the same for every pod.
         weights = [weight for _, weight in self._specs]
         self._always = None if any(map(is_scalar, names)) else (names, _column(weights))
+        # Whether they are cpu and memory with equal weights.
+        self.are_basic: Final = names == (CPU, MEMORY) and weights[0] == weights[1]
 
     def __len__(self) -> int:
         return len(self._specs)

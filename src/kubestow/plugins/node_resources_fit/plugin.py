@@ -21,6 +21,7 @@ from kubestow.index.devices import DeviceCounts, KnownDevices
 from kubestow.index.least_free import LeastFree
 from kubestow.index.nodes import Nodes, nodes_of
 from kubestow.plugins._shared.bases import unless_served_by_devices
+from kubestow.plugins._shared.basic_loads import BasicLoads
 from kubestow.plugins._shared.scoring_resources import Loads, ScoredRequest, ScoringResources
 from kubestow.plugins.node_resources_fit.hints import FitHints
 from kubestow.plugins.node_resources_fit.shortage import FitRequest, shortage_status, shortages
@@ -57,6 +58,7 @@ class NodeResourcesFit:
         self._placement_resources = ScoringResources(
             args.scoring_strategy.resources, use_non_zero=True
         )
+        self._is_basic = self.strategy.kind == "LeastAllocated" and self._resources.are_basic
         self._snapshot = handle.snapshot
         self._least_free = handle.snapshot.derived(LeastFree)
 
@@ -86,6 +88,11 @@ class NodeResourcesFit:
         return None
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        if self._is_basic:
+            cpu, memory = self._resources.amounts_of(pod, score_request)
+            loads = BasicLoads.of(nodes, cpu, memory)
+            if loads is not None:
+                return loads.least_allocated(nodes, cpu, memory)
         request: ScoredRequest = state.get(_PRE_SCORE) or self._scored_request(pod)
         return self.strategy.score(self._resources.loads(nodes, request))
 

@@ -97,12 +97,6 @@ def _truncated_mean(part: IntArray, loads: Loads) -> IntArray:
     part //= loads.allocatable
     scores = part
     weights: list[int] = loads.weight.ravel().tolist()
-    if len(weights) == 2 and weights[0] == weights[1]:
-        # As is the default: equal weights cancel out.
-        mean = scores[0]
-        mean += scores[1]
-        mean >>= 1
-        return mean
     if max(weights, default=1) > 1:
         scores *= loads.weight
     return np.add.reduce(scores, axis=0) // max(sum(weights), 1)
