@@ -338,6 +338,8 @@ def test_pods_that_are_being_deleted_are_not_among_the_live_ones() -> None:
         info.add_pod(pod)
     assert info.class_counts == {staying.pod_class: 2, other.pod_class: 1}
     assert info.live_class_counts == info.clone().live_class_counts == {staying.pod_class: 1}
+    by_state = {**info.live_class_counts, going.pod_class.terminating: 1}
+    assert info.counts_by_state == {**by_state, other.pod_class.terminating: 1}
     relabelled = PodInfo(make_pod("b", uid="b", labels={"app": "y"}, deleted=deleted))
     info.renew_pod(relabelled)
     assert info.live_class_counts == {staying.pod_class: 1}
@@ -346,4 +348,4 @@ def test_pods_that_are_being_deleted_are_not_among_the_live_ones() -> None:
     for pod in (relabelled, other):
         info.remove_pod(pod.pod)
     info.add_pod(staying)
-    assert info.live_class_counts == {staying.pod_class: 1}
+    assert info.live_class_counts == info.counts_by_state == {staying.pod_class: 1}

@@ -269,16 +269,27 @@ class PodInfo:
 
 
 class PodClass:
-    """All pods of one namespace with the same labels.
+    """All pods of one namespace with the same labels; or those that are being deleted, apart.
 
     Interned: equal classes are one object, as long as a reference to it exists.
     """
 
-    __slots__ = ("__weakref__", "labels", "namespace")
+    __slots__ = ("__weakref__", "_terminating", "is_terminating", "labels", "namespace")
 
-    def __init__(self, namespace: str, labels: Mapping[str, str]) -> None:
+    def __init__(
+        self, namespace: str, labels: Mapping[str, str], *, is_terminating: bool = False
+    ) -> None:
         self.namespace: Final = namespace
         self.labels: Final = labels
+        self.is_terminating: Final = is_terminating
+        self._terminating: PodClass | None = None
+
+    @property
+    def terminating(self) -> "PodClass":
+        """The class of those of these pods that are being deleted, where they count apart."""
+        if self._terminating is None:
+            self._terminating = PodClass(self.namespace, self.labels, is_terminating=True)
+        return self._terminating
 
     @classmethod
     def of(cls, namespace: str, labels: Mapping[str, str]) -> "PodClass":

@@ -85,6 +85,17 @@ class NodeInfo:
         return self.name if self.node is not None else "<no node>"
 
     @property
+    def counts_by_state(self) -> dict[PodClass, int]:
+        """`class_counts` with the pods that are being deleted apart, under classes of their own."""
+        terminating = self._terminating_class_counts
+        if not terminating:
+            return self.class_counts
+        counts = self.live_class_counts
+        for pod_class, number in terminating.items():
+            counts[pod_class.terminating] = number
+        return counts
+
+    @property
     def live_class_counts(self) -> dict[PodClass, int]:
         """`class_counts` without the pods that are being deleted."""
         if not self._terminating_class_counts:

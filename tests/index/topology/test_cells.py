@@ -51,12 +51,12 @@ class Cluster:
         self.snapshot.refresh(self.cache)
         counts = TopologyCounts.at(self.snapshot)
         index = self.snapshot.derived(CellIndex)
-        return index.of(counts.live_pods(WEB), counts.column(key), counts.layout_token)
+        return index.of(counts.pods(WEB), counts.column(key), counts.layout_token)
 
     def numbered(self, cells: Cells) -> list[int]:
         counts = TopologyCounts.at(self.snapshot)
         domains = counts.column("topology.kubernetes.io/zone").ids
-        return (counts.live_pods(WEB).rows.array() * cells.width + domains).tolist()
+        return (counts.pods(WEB).rows.array() * cells.width + domains).tolist()
 
 
 steps = st.lists(

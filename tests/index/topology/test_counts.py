@@ -25,7 +25,15 @@ from kubestow.index.topology import domains, ledger
 from kubestow.index.topology.amounts import Amounts
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import EVERY_NODE, DomainColumn, Eligibility
-from kubestow.index.topology.measures import NO_PODS, Exposure, InAll, PodSet, Pull, WeightedSets
+from kubestow.index.topology.measures import (
+    NO_PODS,
+    Exposure,
+    InAll,
+    Live,
+    PodSet,
+    Pull,
+    WeightedSets,
+)
 from kubestow.index.topology.reading import pods as pods_reading
 from kubestow.index.topology.what_if import DomainCounts
 from kubestow.testing.builders import make_node, make_pod
@@ -195,7 +203,7 @@ def check_tallies(cluster: Cluster, column: DomainColumn, values: list[str | Non
             sum(weigh(pod) for pod in cluster.on(name) if not pod.metadata.deletion_timestamp)
             for name in cluster.snapshot.names
         ]
-        check_sums(counts.live_pods(measure), column, staying, values)
+        check_sums(counts.pods(Live(measure)), column, staying, values)
 
 
 def check_terms(cluster: Cluster, key: str) -> None:

@@ -13,7 +13,7 @@ from kubestow.index.topology import ledger
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import Eligibility
 from kubestow.index.topology.measures import InAll, PodSet
-from kubestow.index.topology.reading import Reading, live_pods
+from kubestow.index.topology.reading import Reading, pods
 from kubestow.testing.builders import make_node, make_pod
 
 WEB = InAll((PodSet(None, selector_from_map({"app": "web"})),))
@@ -38,8 +38,8 @@ class Cluster:
 
 def use_other_tallies(cluster: Cluster) -> None:
     for _ in range(3):  # The first round only finds that the tally was used.
-        cluster.counts().live_pods(DB)
-        cluster.counts().live_pods(InAll(()))
+        cluster.counts().pods(DB)
+        cluster.counts().pods(InAll(()))
 
 
 def use_other_keys(cluster: Cluster) -> None:
@@ -63,13 +63,13 @@ def test_readings_follow(change: str, key: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(counts_module, "KEYS_MAX", 1)
     cluster = Cluster()
     eligibility = Eligibility(keys=(key,), counts_unlabelled=True)
-    reading = live_pods(key, WEB, eligibility)
+    reading = pods(key, WEB, eligibility)
     for happens in (lambda cluster: None, CHANGES[change]):
         happens(cluster)
         cluster.run("n1")
         counts = cluster.counts()
         reading.refresh(counts)
-        assert read(reading) == read(looked_up(live_pods(key, WEB, eligibility), counts))
+        assert read(reading) == read(looked_up(pods(key, WEB, eligibility), counts))
 
 
 def looked_up(reading: Reading, counts: TopologyCounts) -> Reading:

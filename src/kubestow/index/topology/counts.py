@@ -51,10 +51,9 @@ class TopologyCounts(Follower):
         self._nodes: list[Node] = list(snapshot.nodes)
         self._label_keys = snapshot.derived(LabelKeys)
         self._keys: OrderedDict[str, TopologyKey] = OrderedDict()
-        self._pods = PodLedger(attrgetter("class_counts"))
-        self._live_pods = PodLedger(attrgetter("live_class_counts"))
+        self._pods = PodLedger(attrgetter("counts_by_state"))
         self._terms = TermLedger()
-        self._ledgers = (self._pods, self._live_pods, self._terms)
+        self._ledgers = (self._pods, self._terms)
 
     @staticmethod
     def at(snapshot: Snapshot) -> "TopologyCounts":
@@ -90,14 +89,9 @@ class TopologyCounts(Follower):
         return key in self._label_keys.present()
 
     def pods(self, measure: Measure[PodClass]) -> Tally[PodClass]:
-        """All pods that the measure counts, terminating ones too."""
+        """The pods that the measure counts."""
         self._pods.open(self._snapshot)
         return self._pods.tally(measure)
-
-    def live_pods(self, measure: Measure[PodClass]) -> Tally[PodClass]:
-        """The pods that the measure counts and that are not being deleted."""
-        self._live_pods.open(self._snapshot)
-        return self._live_pods.tally(measure)
 
     @property
     def terms(self) -> TermLedger:

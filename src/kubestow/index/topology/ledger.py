@@ -35,7 +35,7 @@ T = TypeVar("T")
 _NOTHING: Final[Mapping[Any, int]] = {}
 
 # How many tallies a ledger keeps: making one again costs a pass over the rows.
-TALLIES_MAX: Final = 1024
+TALLIES_MAX: Final = 2048
 # And how many numbers they may have together, one for each row, if there are more than a few.
 TALLY_ROWS_MAX: Final = 64_000_000
 TALLIES_FEW: Final = 32

@@ -92,6 +92,23 @@ class WeightedSets:
 NO_PODS: Final = InAll(())
 
 
+class Live(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """What the measure counts, without pods that are being deleted."""
+
+    measure: "Measure[PodClass]"
+
+    def weigh(self, pod_class: PodClass, /) -> int:
+        return 0 if pod_class.is_terminating else self.measure.weigh(pod_class)
+
+    @property
+    def size(self) -> int:
+        return self.measure.size
+
+    @property
+    def anchor(self) -> Anchor | None:
+        return anchor_of_measure(self.measure)
+
+
 class Measure(Protocol[T_contra]):
     """What a tally counts. Hashable: equal measures share one tally."""
 
@@ -169,4 +186,4 @@ def anchor_of(selector: Selector) -> Anchor | None:
 
 
 def anchor_of_measure(measure: Measure[PodClass]) -> Anchor | None:
-    return measure.anchor if isinstance(measure, InAll | WeightedSets) else None
+    return measure.anchor if isinstance(measure, InAll | WeightedSets | Live) else None

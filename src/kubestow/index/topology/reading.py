@@ -12,7 +12,7 @@ from kubestow.index.topology.amounts import Amounts
 from kubestow.index.topology.counts import TopologyCounts
 from kubestow.index.topology.domains import EVERY_NODE, DomainColumn, DomainSums, Eligibility
 from kubestow.index.topology.ledger import Tally
-from kubestow.index.topology.measures import Exposure, InAll, Measure
+from kubestow.index.topology.measures import Exposure, Measure
 
 
 class Reading:
@@ -83,19 +83,14 @@ class Reading:
         self._layout_token = counts.layout_token
 
 
-def live_pods(key: str, measure: InAll, eligibility: Eligibility) -> Reading:
-    """A reading of the pods that the measure counts and that are not being deleted."""
-    return Reading(key, lambda counts: counts.live_pods(measure), eligibility)
+def pods(key: str, measure: Measure[PodClass], eligibility: Eligibility = EVERY_NODE) -> Reading:
+    """A reading of the pods that the measure counts."""
+    return Reading(key, lambda counts: counts.pods(measure), eligibility)
 
 
-def live_pods_by_row(key: str, measure: InAll) -> Reading:
+def pods_by_row(key: str, measure: Measure[PodClass]) -> Reading:
     """A reading of these pods for rules on hosts: each node is a domain of its own, and counts."""
-    return Reading(key, lambda counts: counts.live_pods(measure), is_of_rows=True)
-
-
-def pods(key: str, measure: Measure[PodClass]) -> Reading:
-    """A reading of all pods that the measure counts."""
-    return Reading(key, lambda counts: counts.pods(measure))
+    return Reading(key, lambda counts: counts.pods(measure), is_of_rows=True)
 
 
 def terms(exposure: Exposure) -> Reading:

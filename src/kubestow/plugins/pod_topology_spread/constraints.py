@@ -29,7 +29,7 @@ from kubestow.errors import PluginError
 from kubestow.framework.reuse import Concern
 from kubestow.index.taint_match import TOLERATIONS_KEPT_MAX
 from kubestow.index.topology.domains import Eligibility
-from kubestow.index.topology.measures import NO_PODS, InAll, PodSet
+from kubestow.index.topology.measures import NO_PODS, InAll, Live, PodSet
 from kubestow.plugins._shared import bases
 from kubestow.plugins.pod_topology_spread.default_selectors import DefaultSelectors
 
@@ -73,7 +73,7 @@ class Constraint(msgspec.Struct, frozen=True, kw_only=True):
     honors_affinity: bool = True
     honors_taints: bool = False
 
-    def measure(self, namespace: str) -> InAll:
+    def measure(self, namespace: str) -> Live:
         """What is counted: never pods of other namespaces (spec 06 §6.3.4)."""
         return _measure(namespace, self.selector)
 
@@ -212,11 +212,11 @@ def topology_keys(constraints: Iterable[Constraint]) -> tuple[str, ...]:
 
 
 @lru_cache(MEASURES_MAX)
-def _measure(namespace: str, selector: Selector) -> InAll:
+def _measure(namespace: str, selector: Selector) -> Live:
     # A selector that matches everything counts no pods, although it matches the pod itself.
     if selector.is_empty:
-        return NO_PODS
-    return InAll((PodSet(frozenset((namespace,)), selector),))
+        return Live(NO_PODS)
+    return Live(InAll((PodSet(frozenset((namespace,)), selector),)))
 
 
 def _narrowed(selector: Selector, keys: Iterable[str], labels: Mapping[str, str]) -> Selector:

@@ -12,7 +12,7 @@ from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import KEYS_MAX, TopologyCounts
 from kubestow.index.topology.domains import ABSENT, DomainSums
-from kubestow.index.topology.reading import live_pods
+from kubestow.index.topology.reading import pods
 from kubestow.index.topology.what_if import DomainCounts
 from kubestow.plugins.pod_topology_spread.constraints import (
     Constraint,
@@ -188,7 +188,7 @@ class HardConstraints:
         self._read = [
             (
                 constraint,
-                live_pods(
+                pods(
                     constraint.topology_key,
                     constraint.measure(pod.namespace),
                     eligibilities.of(constraint),

@@ -20,7 +20,7 @@ from kubestow.index.topology.domains import (
     DomainIds,
     RowCounts,
 )
-from kubestow.index.topology.reading import Reading, live_pods, live_pods_by_row
+from kubestow.index.topology.reading import Reading, pods, pods_by_row
 from kubestow.plugins.pod_topology_spread.constraints import (
     Constraint,
     Eligibilities,
@@ -107,9 +107,9 @@ class SoftConstraints:
             key, measure = constraint.topology_key, constraint.measure(pod.namespace)
             # Every host is a domain, counted whether it is eligible or not.
             reading = (
-                live_pods_by_row(key, measure)
+                pods_by_row(key, measure)
                 if key == HOSTNAME_LABEL
-                else live_pods(key, measure, eligibilities.of(constraint))
+                else pods(key, measure, eligibilities.of(constraint))
             )
             self._read.append((constraint, reading))
         self.count: Final = len(constraints)

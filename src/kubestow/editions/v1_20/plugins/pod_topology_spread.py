@@ -22,7 +22,7 @@ from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.amounts import Amounts
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.index.topology.measures import InAll, PodSet
+from kubestow.index.topology.measures import InAll, Live, PodSet
 from kubestow.index.topology.what_if import DomainCounts
 from kubestow.plugins.pod_topology_spread import PodTopologySpread
 from kubestow.plugins.pod_topology_spread.constraints import (
@@ -41,9 +41,9 @@ _NO_DOMAIN: Final = 2**31 - 1
 
 
 class Constraint120(Constraint, frozen=True, kw_only=True):
-    def measure(self, namespace: str) -> InAll:
+    def measure(self, namespace: str) -> Live:
         """What is counted: also a selector that matches everything counts pods of the namespace."""
-        return InAll((PodSet(frozenset((namespace,)), self.selector),))
+        return Live(InAll((PodSet(frozenset((namespace,)), self.selector),)))
 
 
 class Constraints120(Constraints):
@@ -114,7 +114,7 @@ def _filter_state(
         key = constraint.topology_key
         registered = counts.column(key, eligibilities.of(constraint))
         column = counts.column(key)
-        sums = counts.live_pods(constraint.measure(pod.namespace)).sums(column)
+        sums = counts.pods(constraint.measure(pod.namespace)).sums(column)
         values = np.where(registered.populations > 0, sums.amounts.array(), 0)
         if key in by_key:
             values = by_key[key].amounts.array() + values

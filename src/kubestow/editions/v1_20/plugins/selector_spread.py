@@ -22,7 +22,7 @@ from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.index.topology.measures import InAll, PodSet
+from kubestow.index.topology.measures import InAll, Live, PodSet
 
 _PRE_SCORE: Final = "PreScoreSelectorSpread"
 _ZONES: Final = "v1.20 zones of nodes"
@@ -45,8 +45,8 @@ class SelectorSpread:
         selector, _ = _stored(state)
         if selector.is_empty:
             return 0
-        pods = InAll((PodSet(frozenset((pod.namespace,)), selector),))
-        return TopologyCounts.at(nodes.snapshot).live_pods(pods).rows.array()[nodes.rows]
+        pods = Live(InAll((PodSet(frozenset((pod.namespace,)), selector),)))
+        return TopologyCounts.at(nodes.snapshot).pods(pods).rows.array()[nodes.rows]
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         _, nodes = _stored(state)

@@ -22,7 +22,7 @@ from kubestow.framework.status import Status
 from kubestow.index.node_match import labels_match
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
-from kubestow.index.topology.measures import InAll, PodSet
+from kubestow.index.topology.measures import InAll, Live, PodSet
 
 _ELSEWHERE: Final = Status.unschedulable("node(s) didn't match service affinity")
 _PRE_SCORE: Final = "PreScoreServiceAffinity"
@@ -76,8 +76,8 @@ class ServiceAffinity120:
         selector = self._selector(pod)
         if selector is None or selector.is_empty:
             return 0
-        pods = InAll((PodSet(frozenset((pod.namespace,)), selector),))
-        return TopologyCounts.at(nodes.snapshot).live_pods(pods).rows.array()[nodes.rows]
+        pods = Live(InAll((PodSet(frozenset((pod.namespace,)), selector),)))
+        return TopologyCounts.at(nodes.snapshot).pods(pods).rows.array()[nodes.rows]
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         """For each label the share of the service's pods that is not on nodes with its value."""

@@ -16,6 +16,7 @@ from kubestow.editions.shared.zone_spread import spread
 from kubestow.editions.v1_9.plugins.contract import MAX_PRIORITY, Attempt, NamedRule
 from kubestow.index.nodes import Nodes
 from kubestow.index.topology.counts import TopologyCounts
+from kubestow.index.topology.measures import Live
 
 
 class SelectorSpreadPriority(NamedRule):
@@ -26,8 +27,8 @@ class SelectorSpreadPriority(NamedRule):
         selectors = frozenset(spread_selectors(attempt))
         if not selectors:
             return np.zeros(len(nodes), np.int64)
-        pods = InAny(attempt.pod.namespace, selectors)
-        return TopologyCounts.at(nodes.snapshot).live_pods(pods).rows.array()[nodes.rows]
+        pods = Live(InAny(attempt.pod.namespace, selectors))
+        return TopologyCounts.at(nodes.snapshot).pods(pods).rows.array()[nodes.rows]
 
     def reduce(self, attempt: Attempt, nodes: Nodes, scores: IntArray) -> IntArray:
         return spread(scores, _zones(nodes), best=MAX_PRIORITY)
