@@ -32,6 +32,8 @@ from kubestow.config.profile import PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision
 from kubestow.engine.equivalence import records
+from kubestow.engine.equivalence.costs import BY_NUMBERS
+from kubestow.engine.equivalence.evaluation import ReusingEvaluation
 from kubestow.engine.equivalence.plan import ReusePlan
 from kubestow.engine.equivalence.preparation import build_frame, build_record
 from kubestow.engine.equivalence.record import Record
@@ -755,8 +757,46 @@ def test_a_record_is_bought_once_asking_has_cost_as_much(pods: int, is_bought: b
     for _ in range(pods):
         kept.evaluation(side.profile, pod)
         # So few that three attempts pay for it.
-        kept.looked_at(7 - records._RECORD_OVERHEAD_ROWS)
+        kept.looked_at(BY_NUMBERS.building(20) // 3 + 1 - BY_NUMBERS.asking(0))
     assert bool(next(reversed(kept._records.values())).kept) == is_bought
+
+
+@pytest.mark.parametrize(
+    ("looked_at", "changes", "has_record"),
+    [
+        pytest.param(20, 8, [True], id="few-changes"),
+        pytest.param(20, 300, [False], id="asking-costs-less"),
+        pytest.param(2_000, 300, [True], id="asking-costs-more"),
+        # The first attempts after many changes ask; once they have cost as much as following the
+        # changes, the record is followed again.
+        pytest.param(20, [300, 1, 1], [False, False, True], id="worth-it-after-a-while"),
+        pytest.param(20, [300] * 9, [False] * 9, id="never-worth-it"),
+    ],
+)
+def test_a_record_is_followed_where_it_costs_less_than_asking(
+    looked_at: int, changes: int | list[int], has_record: list[bool]
+) -> None:
+    cache, side = Cache(), Side(reuses_answers=True)
+    for number in range(20):
+        cache.add_node(new_node(number, number))
+    side.snapshot.refresh(cache)
+    kept = Records(side.snapshot)
+    pod = PodInfo(make_pod("p", cpu=1))
+
+    def evaluate() -> Record | None:
+        evaluation = kept.evaluation(side.profile, pod)
+        assert isinstance(evaluation, ReusingEvaluation)
+        kept.looked_at(looked_at)
+        return evaluation._record
+
+    while evaluate() is None:
+        pass
+    found: list[bool] = []
+    for number in [changes] if isinstance(changes, int) else changes:
+        for _ in range(number):
+            side.snapshot.log.note_pods(0)
+        found.append(evaluate() is not None)
+    assert found == has_record
 
 
 def test_pods_too_large_to_keep_anything_of_are_decided(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.pod_shape import PodShape
 from kubestow.cache.snapshot import Snapshot
+from kubestow.engine.equivalence.costs import CHANGES_FEW
 from kubestow.engine.equivalence.evaluation import Kept, ReusingEvaluation
 from kubestow.engine.equivalence.frame_record import FrameRecord
 from kubestow.engine.equivalence.plan import ReusePlan
@@ -50,10 +51,6 @@ PLACES_MAX: Final = 256
 # Nothing is kept for larger specs: compiled they take many times that, and any pod may have one.
 _LARGE_BYTES: Final = 64 << 10
 
-# What an attempt pays without a record however few nodes it looks at, in rows that one is computed
-# for at the same cost.
-_RECORD_OVERHEAD_ROWS: Final = 1_000
-
 
 def kept_max(nodes: int, node_bytes: int) -> int:
     """How many frames or records are kept in a cluster of this size."""
@@ -61,31 +58,36 @@ def kept_max(nodes: int, node_bytes: int) -> int:
 
 
 class Account:
-    """The cost so far of asking plugins without a record, which would have saved it.
+    """What asking plugins has cost so far beyond what a record would have.
 
+    kept      the record; None if there is none
+    lag       how many changes there were since it was used
     rows      how many nodes the last attempt looked at
     end       where the log of changes ended at the last attempt
     used_at   the number of the last attempt
     """
 
-    __slots__ = ("_paid", "end", "kept", "rows", "used_at")
+    __slots__ = ("_paid", "end", "kept", "lag", "rows", "used_at")
 
     def __init__(self) -> None:
         self.kept: Record | None = None
+        self.lag = 0
         self.rows = 0
         self.end = 0
         self.used_at = 0
         self._paid = 0
 
-    def pays(self, saved_rows: int, price_rows: int) -> bool:
-        """Enter what the last attempt paid; whether it is time to buy."""
+    def lost(self, cost: int) -> None:
+        """What the last attempt has paid more than it would have with a record; may be negative."""
         if self.rows:
-            self._paid = max(self._paid + saved_rows, 0)
-        return self._paid >= price_rows
+            self._paid = max(self._paid + cost, 0)
 
-    def take(self, record: Record | None) -> Record | None:
-        self.kept, self._paid = record, 0
-        return record
+    def pays(self, price: int) -> bool:
+        """Whether so much has been lost that it is time to pay this."""
+        if self._paid < price:
+            return False
+        self._paid = 0
+        return True
 
 
 class _Place:
@@ -201,18 +203,27 @@ class Records:
         end = self._snapshot.log.count_end
         changed = end - account.end
         account.end = end
-        record = account.kept
-        if record is not None and record.is_for(frame):
-            if changed <= account.rows + _RECORD_OVERHEAD_ROWS:
-                return record
-            # So many nodes changed that asking about those of one attempt costs less.
-            account.kept = None
-        saved = account.rows + _RECORD_OVERHEAD_ROWS - changed
-        # A pod with a nominated node asks about no other one, if it fits there.
-        is_nominated = bool(pod.pod.status.nominated_node_name)
-        if not account.pays(saved, len(self._snapshot.names)) or is_nominated:
-            return None
-        return account.take(build_record(frame, pod, self._timer))
+        account.lag += changed
+        record, costs = account.kept, frame.costs
+        if record is not None and not record.is_for(frame):
+            record = account.kept = None
+        if record is not None and account.lag <= CHANGES_FEW:
+            account.lag = 0
+            return record
+        asking = costs.asking(account.rows)
+        account.lost(asking - costs.following(changed))
+        if record is not None:
+            price = costs.following(account.lag)
+            if price > asking and not account.pays(price):
+                return None
+        else:
+            # A pod with a nominated node asks about no other one, if it fits there.
+            is_nominated = bool(pod.pod.status.nominated_node_name)
+            if is_nominated or not account.pays(costs.building(len(self._snapshot.names))):
+                return None
+            record = account.kept = build_record(frame, pod, self._timer)
+        account.lag = 0
+        return record
 
     def _account(self, key: Hashable) -> Account:
         account = self._records.get(key)
