@@ -2,6 +2,8 @@
 
 import gc
 
+import pytest
+
 from kubestow import collector
 
 
@@ -43,3 +45,39 @@ def test_paused_is_for_a_while_and_leaves_a_collector_off_that_was() -> None:
             pass
         assert not gc.isenabled()
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize(
+    ("counts", "collected"),
+    [
+        pytest.param((50_000, 99, 99), [], id="too-young"),
+        pytest.param((50_001, 20, 50), [0], id="young"),
+        pytest.param((50_001, 21, 50), [1], id="middle"),
+        pytest.param((50_001, 0, 51), [2], id="old"),
+    ],
+)
+def test_a_generation_is_collected_when_that_is_due(
+    counts: tuple[int, int, int], collected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(gc, "get_count", lambda: counts)
+    monkeypatch.setattr(gc, "collect", asked.append)
+    collector.collect_if_due()
+    assert asked == collected
+
+
+def test_after_settle_nothing_is_collected_before_it_is_called() -> None:
+    before, started = gc.get_threshold(), []
+    gc.callbacks.append(lambda phase, info: started.append(phase))
+    try:
+        collector.settle()
+        started.clear()
+        made = [[] for _ in range(collector.GC_THRESHOLDS[0] + 10)]
+        assert not started
+        collector.collect_if_due()
+        assert started == ["start", "stop"]
+        assert made
+    finally:
+        gc.callbacks.pop()
+        gc.unfreeze()
+        gc.set_threshold(*before)

@@ -8,6 +8,8 @@ from typing import Final
 # Collections happen after this many more objects were made than freed (youngest generation), and
 # older generations are collected after this many collections of the one before.
 GC_THRESHOLDS: Final = (50_000, 20, 50)
+# The same where `collect_if_due` is called: it collects first, unless it was not called for long.
+_LATE_THRESHOLDS: Final = (4 * GC_THRESHOLDS[0], *GC_THRESHOLDS[1:])
 # For a simulation: its pauses delay nothing, and each object that stays is gone over anyway. It
 # makes next to no reference cycles; what they can hold until a collection is still limited.
 SIMULATION_THRESHOLDS: Final = (500_000, 20, 50)
@@ -21,10 +23,21 @@ def settle() -> None:
     for a large cluster that takes longer than a hundred scheduling cycles. Frozen objects are never
     scanned again. An attempt makes some hundred objects and leaves none in a reference cycle, so
     the young generation need not be collected often either.
+
+    The caller has to call `collect_if_due` from time to time.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
+    gc.set_threshold(*_LATE_THRESHOLDS)
+
+
+def collect_if_due() -> None:
+    """Collect if `GC_THRESHOLDS` say so. Else the cycle of some pod has to wait for a collection of
+    what was made between cycles, as of objects that watches deliver."""
+    young, middle, old = gc.get_count()
+    most_young, most_middle, most_old = GC_THRESHOLDS
+    if young > most_young:
+        gc.collect(2 if old > most_old else 1 if middle > most_middle else 0)
 
 
 @contextmanager

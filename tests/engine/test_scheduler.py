@@ -9,7 +9,8 @@ import pytest
 
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
-from kubestow.engine.scheduler import PodAttempt
+from kubestow.engine.metrics import NoSchedulerMetrics
+from kubestow.engine.scheduler import CYCLES_PER_TURN_MAX, TURN_S, PodAttempt
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.plugin import Plugin
@@ -340,17 +341,51 @@ def test_the_loop_schedules_until_the_queue_is_closed(make_world: type[World], r
     run(go())
 
 
-def test_other_tasks_run_between_cycles(make_world: type[World], run: Run) -> None:
+def test_in_real_time_other_tasks_run_after_a_time(make_world: type[World], run: Run) -> None:
     async def go() -> None:
         world = make_world(nodes=[make_node("n1")])
-        for number in range(100):
+        world.scheduler.is_in_real_time = True
+        metrics = NoSchedulerMetrics()
+        # A cycle takes a twentieth of a turn.
+        metrics.now_s = lambda: len(world.decisions) * TURN_S / 20  # type: ignore[method-assign]
+        world.scheduler.metrics = metrics
+        ends: list[int] = []
+        world.scheduler.on_turn_over = lambda: ends.append(len(world.decisions))
+        pods = CYCLES_PER_TURN_MAX * 5
+        for number in range(pods):
             world.create(make_pod(f"p{number}"))
         loop = asyncio.ensure_future(world.scheduler.run())
         await asyncio.sleep(0)
-        assert 0 < len(world.decisions) < 100
+        assert ends == [21]
         world.queue.close()
         await loop
-        assert len(world.decisions) == 100
+        assert len(world.decisions) == pods
+
+    run(go())
+
+
+def test_all_nodes_are_read_before_the_first_pod(make_world: type[World], run: Run) -> None:
+    async def go() -> None:
+        world = make_world(nodes=[make_node("n1"), make_node("n2")])
+        assert not world.scheduler.snapshot.names
+        world.scheduler.prepare()
+        assert world.scheduler.snapshot.names == ["n1", "n2"]
+
+    run(go())
+
+
+def test_other_tasks_run_between_cycles(make_world: type[World], run: Run) -> None:
+    async def go() -> None:
+        world = make_world(nodes=[make_node("n1")])
+        pods = CYCLES_PER_TURN_MAX + 10
+        for number in range(pods):
+            world.create(make_pod(f"p{number}"))
+        loop = asyncio.ensure_future(world.scheduler.run())
+        await asyncio.sleep(0)
+        assert 0 < len(world.decisions) < pods
+        world.queue.close()
+        await loop
+        assert len(world.decisions) == pods
 
     run(go())
 

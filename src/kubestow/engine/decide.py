@@ -133,7 +133,8 @@ class Decider:
                 try:
                     evaluation = self._records.evaluation(profile, pod)
                     decision = self._decide(profile, pod, evaluation, meter)
-                    self._records.looked_at(decision.evaluated_count)
+                    fits = bool(decision.node_name)
+                    self._records.looked_at(decision.evaluated_count, fits=fits)
                     return decision
                 except FallBackToPlain:
                     self._feasible.next_start_index = start_index

@@ -30,6 +30,7 @@ from kubestow.cache.objects import ClusterObjects
 from kubestow.clock import Clock
 from kubestow.cluster.election import process_identity
 from kubestow.cluster.events import EventRecorder
+from kubestow.collector import collect_if_due
 from kubestow.config.profile import enabled_names
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.written import write_config
@@ -446,6 +447,8 @@ class SchedulerProcess(ServiceProcess):
             ),
         ).build()
         metrics.scheduler.observe(self.scheduler)
+        self.scheduler.is_in_real_time = True
+        self.scheduler.on_turn_over = collect_if_due
         if self._measuring is not None:
             self._measuring.connect(self.scheduler, connections.main, clock)
             self._measuring.observe(metrics.own)
@@ -496,6 +499,7 @@ class SchedulerProcess(ServiceProcess):
     async def _watch(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.watcher.run())
+            group.create_task(self._prepare())
             if self.recording is not None:
                 group.create_task(self.recording.run(self.scheduler))
             if self._measuring is not None:
@@ -504,6 +508,11 @@ class SchedulerProcess(ServiceProcess):
     async def _wait_synced(self) -> None:
         await self.watcher.wait_synced()
         await self.watcher.wait_following()
+
+    async def _prepare(self) -> None:
+        """Also as a standby: then the first pod after a change of the leader does not wait."""
+        await self.watcher.wait_synced()
+        self.scheduler.prepare()
 
     def _scheduling(self) -> Sequence[Coroutine[Any, Any, None]]:
         return (self.scheduler.run(), self.scheduler.queue.run_timers())

@@ -81,7 +81,7 @@ CALLS = {
     "SchedulingPodMatchingAntiAffinity": (178, 192, 350),
     "SchedulingPreferredPodAffinity": (218, 242, 475),
     "SchedulingCSIPVs": (228, 234, 393),
-    "SchedulingWithExtendedResource": (285, 260, 260),
+    "SchedulingWithExtendedResource": (285, 262, 260),
     "ManyShapes": (628, 624, 730),
     "ManyApps": (490, 490, 555),
     "ManyApps/Plain": (245, 247, 293),
@@ -160,7 +160,7 @@ def test_a_pod_that_fits_on_no_node_calls_no_plugin_for_all_nodes_again() -> Non
     failing = next(pod for pod in pods if bench.cycle(pod).status is not None)
     with CallCounter() as counter:
         assert bench.cycle(failing).status is not None
-    assert counter.calls <= 157
+    assert counter.calls <= 160
 
 
 # Python calls of a whole cycle (queue, decision, result), per gang or pod.

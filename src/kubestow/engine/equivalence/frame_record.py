@@ -21,7 +21,6 @@ from kubestow.arrays import ALL_ROWS, IntArray, IntpArray, NarrowArray, Rows, na
 from kubestow.cache.change_log import Depends
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.equivalence.asked import AskedSteps, Skipped, asked_steps
-from kubestow.engine.equivalence.costs import BY_NODES, BY_NUMBERS
 from kubestow.engine.equivalence.passing_nodes import PassingBook
 from kubestow.engine.equivalence.plan import ReusePlan
 from kubestow.engine.equivalence.verdicts import (
@@ -60,7 +59,7 @@ class FrameRecord(Follower):
     constant         what normalised scores that are the same for all nodes add to each
     has_failed       whether a plugin failed while it was brought up to date
     seen_share       the share of nodes that fitted in the last search
-    costs            what it costs to ask the plugins of a record, and to have one
+    reads_numbers    whether all plugins of a record have forms for single nodes
     used_at          the number of the last attempt that had it
     """
 
@@ -126,7 +125,7 @@ class FrameRecord(Follower):
             and step.name not in state.skip_score
         ]
         steps = *self.record_filters, *self.record_scores
-        self.costs = BY_NUMBERS if all([step.row_form for step in steps]) else BY_NODES
+        self.reads_numbers = all([step.row_form for step in steps])
         names = frozenset(step.name for step in steps)
         self.shares_record = names <= plan.by_requests
         self._record_group = self.profile.name, names

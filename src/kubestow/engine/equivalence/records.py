@@ -19,12 +19,11 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.api.pod_shape import PodShape
 from kubestow.cache.snapshot import Snapshot
-from kubestow.engine.equivalence.costs import CHANGES_FEW
 from kubestow.engine.equivalence.evaluation import Kept, ReusingEvaluation
 from kubestow.engine.equivalence.frame_record import FrameRecord
 from kubestow.engine.equivalence.plan import ReusePlan
 from kubestow.engine.equivalence.preparation import build_frame, build_record
-from kubestow.engine.equivalence.record import Record
+from kubestow.engine.equivalence.record import ROWS_FEW, Record
 from kubestow.engine.evaluation import Evaluation, PlainEvaluation
 from kubestow.errors import BudgetSpentError, SetAsideError
 from kubestow.framework.attempt_timer import AttemptTimer
@@ -52,6 +51,28 @@ PLACES_MAX: Final = 256
 _LARGE_BYTES: Final = 64 << 10
 
 
+# What attempts cost, measured in units of what one more node costs where many are asked about. Only
+# the ratios matter, and only for speed. Plugins that do not read numbers alone may take long for
+# each node: next to that the rest is nothing.
+
+
+def asking(nodes: int, *, fits: bool, by_numbers: bool) -> int:
+    """Asking the plugins of a record about so many nodes; if none fits, reasons are named, too."""
+    return nodes + ((4_000 if fits else 12_000) if by_numbers else 1_000)
+
+
+def building(nodes: int, *, by_numbers: bool) -> int:
+    """Making a record of so many nodes."""
+    return 7_500 + nodes * 3 // 5 if by_numbers else nodes
+
+
+def following(changes: int, *, by_numbers: bool) -> int:
+    """Bringing a record up to date after so many changes."""
+    if not by_numbers:
+        return changes
+    return 340 * changes if changes <= ROWS_FEW else 4_200 + changes
+
+
 def kept_max(nodes: int, node_bytes: int) -> int:
     """How many frames or records are kept in a cluster of this size."""
     return max(_BYTES_MAX // (_OBJECT_BYTES + node_bytes * nodes), _KEPT_MIN)
@@ -62,24 +83,24 @@ class Account:
 
     kept      the record; None if there is none
     lag       how many changes there were since it was used
-    rows      how many nodes the last attempt looked at
+    asking    what the last attempt cost without a record, or would have cost; 0 if there was none
     end       where the log of changes ended at the last attempt
     used_at   the number of the last attempt
     """
 
-    __slots__ = ("_paid", "end", "kept", "lag", "rows", "used_at")
+    __slots__ = ("_paid", "asking", "end", "kept", "lag", "used_at")
 
     def __init__(self) -> None:
         self.kept: Record | None = None
         self.lag = 0
-        self.rows = 0
+        self.asking = 0
         self.end = 0
         self.used_at = 0
         self._paid = 0
 
     def lost(self, cost: int) -> None:
         """What the last attempt has paid more than it would have with a record; may be negative."""
-        if self.rows:
+        if self.asking:
             self._paid = max(self._paid + cost, 0)
 
     def pays(self, price: int) -> bool:
@@ -164,10 +185,11 @@ class Records:
             log.debug("Asking every plugin about pod %s", pod.key, exc_info=True)
         return PlainEvaluation(profile, pod, self._snapshot)
 
-    def looked_at(self, rows: int) -> None:
-        """The last attempt looked at this many nodes."""
+    def looked_at(self, nodes: int, *, fits: bool) -> None:
+        """The last attempt looked at this many nodes; whether the pod fits on one."""
         if self._last is not None and self._last.account is not None:
-            self._last.account.rows = rows
+            by_numbers = self._last.frame.reads_numbers
+            self._last.account.asking = asking(nodes, fits=fits, by_numbers=by_numbers)
 
     def _place(self, profile: Profile, pod: PodInfo) -> _Place | None:
         """Where to find what is kept for the pod; None if nothing is to be kept."""
@@ -204,22 +226,22 @@ class Records:
         changed = end - account.end
         account.end = end
         account.lag += changed
-        record, costs = account.kept, frame.costs
+        record, by_numbers = account.kept, frame.reads_numbers
         if record is not None and not record.is_for(frame):
             record = account.kept = None
-        if record is not None and account.lag <= CHANGES_FEW:
+        if record is not None and account.lag <= ROWS_FEW:
             account.lag = 0
             return record
-        asking = costs.asking(account.rows)
-        account.lost(asking - costs.following(changed))
+        account.lost(account.asking - following(changed, by_numbers=by_numbers))
         if record is not None:
-            price = costs.following(account.lag)
-            if price > asking and not account.pays(price):
+            price = following(account.lag, by_numbers=by_numbers)
+            if price > account.asking and not account.pays(price):
                 return None
         else:
             # A pod with a nominated node asks about no other one, if it fits there.
             is_nominated = bool(pod.pod.status.nominated_node_name)
-            if is_nominated or not account.pays(costs.building(len(self._snapshot.names))):
+            price = building(len(self._snapshot.names), by_numbers=by_numbers)
+            if is_nominated or not account.pays(price):
                 return None
             record = account.kept = build_record(frame, pod, self._timer)
         account.lag = 0
