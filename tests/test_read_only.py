@@ -106,7 +106,7 @@ def test_verdicts_that_are_reused(cluster: SmallCluster) -> None:
     records = Records(cluster.snapshot)
     for _ in range(3):  # From the third pod on there is a record.
         evaluation = records.evaluation(cluster.profile, pod)
-        records.looked_at(3, fits=True)
+        records.looked_at(3)
     evaluation.pre_filter()
     for array in evaluation.verdicts(slice(0, 3)):
         assert_read_only(array)

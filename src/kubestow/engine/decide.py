@@ -133,8 +133,7 @@ class Decider:
                 try:
                     evaluation = self._records.evaluation(profile, pod)
                     decision = self._decide(profile, pod, evaluation, meter)
-                    fits = bool(decision.node_name)
-                    self._records.looked_at(decision.evaluated_count, fits=fits)
+                    self._records.looked_at(decision.evaluated_count, decision.feasible_count > 0)
                     return decision
                 except FallBackToPlain:
                     self._feasible.next_start_index = start_index

@@ -685,7 +685,7 @@ def test_records_of_small_clusters_are_limited(monkeypatch: pytest.MonkeyPatch) 
         pod = PodInfo(make_pod(f"p{number}", node_selector={"job": str(number)}, cpu=number))
         for _ in range(4):
             kept.evaluation(side.profile, pod)
-            kept.looked_at(1, fits=True)
+            kept.looked_at(1)
     assert 4 <= len(kept._records) <= 10
     assert 4 <= len(kept._frames) <= 10
 
@@ -714,7 +714,7 @@ def test_what_no_pod_has_used_for_long_is_dropped(monkeypatch: pytest.MonkeyPatc
         for pod in (steady, PodInfo(other)):
             for _ in range(2):
                 kept.evaluation(side.profile, pod)
-                kept.looked_at(1, fits=True)
+                kept.looked_at(1)
     assert 5 <= len(kept._frames) <= 7
     basis = kept._plans[side.profile.name].frame_of(steady)
     assert any(basis == found for _, found in cast(Any, kept._frames))
@@ -728,7 +728,7 @@ def test_applications_that_rules_about_nodes_do_not_distinguish_share_a_frame() 
     for number, image in enumerate(("x", "y", "z", "known", "known")):
         pod = PodInfo(make_pod(f"p{number}", image=f"{image}:latest", cpu=number))
         kept.evaluation(side.profile, pod)
-        kept.looked_at(1, fits=True)
+        kept.looked_at(1)
     assert len(kept._frames) == 2
 
 
@@ -757,7 +757,7 @@ def test_a_record_is_bought_once_asking_has_cost_as_much(pods: int, is_bought: b
         kept.evaluation(side.profile, pod)
         # So few that three attempts pay for it.
         paid = records.building(20, by_numbers=True) // 3 + 1
-        kept.looked_at(paid - records.asking(0, fits=True, by_numbers=True), fits=True)
+        kept.looked_at(paid - records.asking(0, fits=True, by_numbers=True))
     assert bool(next(reversed(kept._records.values())).kept) == is_bought
 
 
@@ -786,7 +786,7 @@ def test_a_record_is_followed_where_it_costs_less_than_asking(
     def evaluate() -> Record | None:
         evaluation = kept.evaluation(side.profile, pod)
         assert isinstance(evaluation, ReusingEvaluation)
-        kept.looked_at(looked_at, fits=True)
+        kept.looked_at(looked_at)
         return evaluation._record
 
     while evaluate() is None:

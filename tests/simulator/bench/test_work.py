@@ -81,7 +81,7 @@ CALLS = {
     "SchedulingPodMatchingAntiAffinity": (178, 192, 350),
     "SchedulingPreferredPodAffinity": (218, 242, 475),
     "SchedulingCSIPVs": (228, 234, 393),
-    "SchedulingWithExtendedResource": (285, 262, 260),
+    "SchedulingWithExtendedResource": (285, 262, 262),
     "ManyShapes": (628, 624, 730),
     "ManyApps": (490, 490, 555),
     "ManyApps/Plain": (245, 247, 293),

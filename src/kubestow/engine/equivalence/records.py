@@ -83,24 +83,26 @@ class Account:
 
     kept      the record; None if there is none
     lag       how many changes there were since it was used
-    asking    what the last attempt cost without a record, or would have cost; 0 if there was none
+    rows      how many nodes the last attempt looked at; 0 if there was none
+    fits      whether the pod fitted on one
     end       where the log of changes ended at the last attempt
     used_at   the number of the last attempt
     """
 
-    __slots__ = ("_paid", "asking", "end", "kept", "lag", "used_at")
+    __slots__ = ("_paid", "end", "fits", "kept", "lag", "rows", "used_at")
 
     def __init__(self) -> None:
         self.kept: Record | None = None
         self.lag = 0
-        self.asking = 0
+        self.rows = 0
+        self.fits = True
         self.end = 0
         self.used_at = 0
         self._paid = 0
 
     def lost(self, cost: int) -> None:
         """What the last attempt has paid more than it would have with a record; may be negative."""
-        if self.asking:
+        if self.rows:
             self._paid = max(self._paid + cost, 0)
 
     def pays(self, price: int) -> bool:
@@ -185,11 +187,11 @@ class Records:
             log.debug("Asking every plugin about pod %s", pod.key, exc_info=True)
         return PlainEvaluation(profile, pod, self._snapshot)
 
-    def looked_at(self, nodes: int, *, fits: bool) -> None:
+    def looked_at(self, nodes: int, fits: bool = True) -> None:
         """The last attempt looked at this many nodes; whether the pod fits on one."""
-        if self._last is not None and self._last.account is not None:
-            by_numbers = self._last.frame.reads_numbers
-            self._last.account.asking = asking(nodes, fits=fits, by_numbers=by_numbers)
+        account = None if self._last is None else self._last.account
+        if account is not None:
+            account.rows, account.fits = nodes, fits
 
     def _place(self, profile: Profile, pod: PodInfo) -> _Place | None:
         """Where to find what is kept for the pod; None if nothing is to be kept."""
@@ -232,10 +234,11 @@ class Records:
         if record is not None and account.lag <= ROWS_FEW:
             account.lag = 0
             return record
-        account.lost(account.asking - following(changed, by_numbers=by_numbers))
+        asked = asking(account.rows, fits=account.fits, by_numbers=by_numbers)
+        account.lost(asked - following(changed, by_numbers=by_numbers))
         if record is not None:
             price = following(account.lag, by_numbers=by_numbers)
-            if price > account.asking and not account.pays(price):
+            if price > asked and not account.pays(price):
                 return None
         else:
             # A pod with a nominated node asks about no other one, if it fits there.
