@@ -27,7 +27,7 @@ from kubestow import __version__
 from kubestow.api.meta import JsonObject
 from kubestow.api.pod import Pod
 from kubestow.cache.objects import ClusterObjects
-from kubestow.clock import Clock
+from kubestow.clock import Clock, SystemClock
 from kubestow.cluster.election import process_identity
 from kubestow.cluster.events import EventRecorder
 from kubestow.collector import collect_if_due
@@ -447,7 +447,7 @@ class SchedulerProcess(ServiceProcess):
             ),
         ).build()
         metrics.scheduler.observe(self.scheduler)
-        self.scheduler.is_in_real_time = True
+        self.scheduler.is_in_real_time = isinstance(clock, SystemClock)
         self.scheduler.on_turn_over = collect_if_due
         if self._measuring is not None:
             self._measuring.connect(self.scheduler, connections.main, clock)

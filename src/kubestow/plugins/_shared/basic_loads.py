@@ -159,13 +159,18 @@ class BasicLoads(Follower):
             self._odd.add(row)
             return
         self._odd.discard(row)
-        free_cpu, free_memory, all_cpu, all_memory, cpus, memories, even = self._written
-        free_cpu[row] = (cpu - info.non_zero_cpu) * _WHOLE
-        free_memory[row] = (memory - info.non_zero_memory) * _WHOLE
-        all_cpu[row], all_memory[row] = cpu_used, memory_used
-        cpus[row], memories[row] = cpu, memory
         distance = abs(min(cpu_used / cpu, 1.0) - min(memory_used / memory, 1.0))
-        even[row] = int((2.0 - distance) * (_WHOLE / 2))
+        numbers = (
+            (cpu - info.non_zero_cpu) * _WHOLE,
+            (memory - info.non_zero_memory) * _WHOLE,
+            cpu_used,
+            memory_used,
+            cpu,
+            memory,
+            int((2.0 - distance) * (_WHOLE / 2)),
+        )
+        for column, number in zip(self._written, numbers, strict=True):
+            column[row] = number
 
 
 def _evenness(shares: FloatArray) -> IntArray:
