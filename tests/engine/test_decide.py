@@ -203,7 +203,7 @@ def test_4_4_a_rejected_pod_fits_nowhere_and_preemption_may_use_every_node() -> 
     diagnosis = decision.diagnosis
     assert decision.message == "0/3 nodes are available: y."
     assert rejectors(decision) == {"P3"}
-    assert diagnosis.rows_with_code(Code.UNSCHEDULABLE).tolist() == [0, 1, 2]
+    assert diagnosis.rejected_with(Code.UNSCHEDULABLE).rows.tolist() == [0, 1, 2]
     assert diagnosis.statuses() == {}
     assert decision.evaluated_count == 0
     assert cluster.start == 2
@@ -547,7 +547,7 @@ def test_9_6_post_filter_runs_after_a_rejection_of_pre_filter_too() -> None:
     seen: list[list[int]] = []
 
     def post_filter(state: CycleState, pod: PodInfo, diagnosis: Any) -> tuple[None, Status]:
-        seen.append(diagnosis.rows_with_code(Code.UNSCHEDULABLE).tolist())
+        seen.append(diagnosis.rejected_with(Code.UNSCHEDULABLE).rows.tolist())
         return None, UNSCHEDULABLE("no help")
 
     decision = Cluster(numbered(3)).decide(

@@ -179,7 +179,7 @@ def test_3_2_nodes_with_a_code(code: Code, absent: Status, rows: list[int]) -> N
     diagnosis.absent = absent
     diagnosis.set_explicit(2, UNRESOLVABLE("now"))
     diagnosis.set_explicit(3, UNSCHEDULABLE("now"))
-    assert diagnosis.rows_with_code(code).tolist() == rows
+    assert diagnosis.rejected_with(code).rows.tolist() == rows
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_words_are_asked_for_once_per_number() -> None:
     diagnosis.record(slice(0, 1000), np.zeros(1000, np.int64), np.arange(1000) % 40 + 1)
     diagnosis.message()
     diagnosis.statuses()
-    diagnosis.rows_with_code(Code.UNSCHEDULABLE)
+    diagnosis.rejected_with(Code.UNSCHEDULABLE)
     assert sorted(asked) == list(range(1, 41))
 
 
@@ -325,7 +325,8 @@ def test_kept_rejections_say_what_the_verdicts_say(verdicts: list[tuple[int, int
         assert kept.unschedulable_plugins == expected.unschedulable_plugins
         assert kept.rejected_counts() == expected.rejected_counts()
         for code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
-            assert kept.rows_with_code(code).tolist() == expected.rows_with_code(code).tolist()
+            rows = kept.rejected_with(code).rows.tolist()
+            assert rows == expected.rejected_with(code).rows.tolist()
 
 
 @pytest.mark.parametrize(

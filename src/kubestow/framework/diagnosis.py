@@ -230,17 +230,10 @@ class Diagnosis:
             return self.absent
         return self._decode(filter_index, int(codes[row]))
 
-    def rows_with_code(self, code: Code) -> npt.NDArray[np.intp]:
-        """Rows whose verdict has this code, in visiting order."""
-        return self._rows_with(code, self._pairs_with(code))
-
     def rejected_with(self, code: Code) -> Rejected:
-        """`rows_with_code`, with the first filter that rejected one of them."""
-        wanted = self._pairs_with(code)
+        """The nodes whose verdict has this code."""
+        wanted = [pair for pair in self._distinct() if self._decode(*pair).code == code]
         return Rejected(self._rows_with(code, wanted), self._first_with(code, wanted))
-
-    def _pairs_with(self, code: Code) -> list[tuple[int, int]]:
-        return [pair for pair in self._distinct() if self._decode(*pair).code == code]
 
     def _rows_with(self, code: Code, wanted: Sequence[tuple[int, int]]) -> npt.NDArray[np.intp]:
         """`wanted` are the pairs with this code."""

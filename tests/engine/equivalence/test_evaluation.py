@@ -745,13 +745,17 @@ def test_a_node_that_gets_an_image_distinguishes_pods_that_name_it() -> None:
         assert totals[0] == totals[1]
 
 
-@pytest.mark.parametrize(("pods", "is_bought"), [(3, False), (4, True)])
-def test_a_record_is_bought_once_asking_has_cost_as_much(pods: int, is_bought: bool) -> None:
+def records_of_twenty_nodes() -> tuple[Side, Records]:
     cache, side = Cache(), Side(reuses_answers=True)
     for number in range(20):
         cache.add_node(new_node(number, number))
     side.snapshot.refresh(cache)
-    kept = Records(side.snapshot)
+    return side, Records(side.snapshot)
+
+
+@pytest.mark.parametrize(("pods", "is_bought"), [(3, False), (4, True)])
+def test_a_record_is_bought_once_asking_has_cost_as_much(pods: int, is_bought: bool) -> None:
+    side, kept = records_of_twenty_nodes()
     pod = PodInfo(make_pod("p", cpu=1))
     for _ in range(pods):
         kept.evaluation(side.profile, pod)
@@ -776,11 +780,7 @@ def test_a_record_is_bought_once_asking_has_cost_as_much(pods: int, is_bought: b
 def test_a_record_is_followed_where_it_costs_less_than_asking(
     looked_at: int, changes: int | list[int], has_record: list[bool]
 ) -> None:
-    cache, side = Cache(), Side(reuses_answers=True)
-    for number in range(20):
-        cache.add_node(new_node(number, number))
-    side.snapshot.refresh(cache)
-    kept = Records(side.snapshot)
+    side, kept = records_of_twenty_nodes()
     pod = PodInfo(make_pod("p", cpu=1))
 
     def evaluate() -> Record | None:

@@ -98,13 +98,15 @@ class HardConstraint:
 
     def recount(self) -> None:
         """Find `allowed` again: counts may have changed."""
-        constraint, counts = self.constraint, self.counts
-        domain_count = counts.counted.domain_count
-        # Spec 06 §6.3.5: missing domains count as empty ones; so does having no domain at all.
-        are_missing = domain_count < constraint.min_domains or not domain_count
         # skew = count + itself - lowest, and must not exceed max_skew.
-        lowest = 0 if are_missing else counts.lowest()
-        self.allowed = constraint.max_skew + lowest - self.matches_itself
+        self.allowed = self.constraint.max_skew + self._lowest() - self.matches_itself
+
+    def _lowest(self) -> int:
+        domain_count = self.counts.counted.domain_count
+        # Spec 06 §6.3.5: missing domains count as empty ones; so does having no domain at all.
+        if domain_count < self.constraint.min_domains or not domain_count:
+            return 0
+        return self.counts.lowest()
 
 
 class FilterState(Rule):

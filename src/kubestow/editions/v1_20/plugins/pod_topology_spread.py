@@ -62,10 +62,8 @@ class Constraints120(Constraints):
 
 
 class HardConstraint120(HardConstraint):
-    def recount(self) -> None:
-        counts = self.counts
-        lowest = counts.lowest() if counts.counted.domain_count else _NO_DOMAIN
-        self.allowed = self.constraint.max_skew + lowest - self.matches_itself
+    def _lowest(self) -> int:
+        return self.counts.lowest() if self.counts.counted.domain_count else _NO_DOMAIN
 
     def with_counts(self, counts: DomainCounts) -> "HardConstraint120":
         return HardConstraint120(self.constraint, counts, matches_itself=self.matches_itself)
