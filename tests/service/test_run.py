@@ -20,6 +20,7 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.apiserver.memory import MemoryCluster
 from kubestow.apiserver.memory_client import MemoryClient
+from kubestow.clock import Clock, SystemClock
 from kubestow.cluster.client import Listing, ObjectWatch
 from kubestow.errors import (
     ApiError,
@@ -112,7 +113,9 @@ class World:
         )
         return path
 
-    def process(self, *flags: str, hostname: str = "host") -> tuple[SchedulerProcess, Client]:
+    def process(
+        self, *flags: str, hostname: str = "host", clock: Clock | None = None
+    ) -> tuple[SchedulerProcess, Client]:
         options = parse_options(["--secure-port=0", *flags])
         assert isinstance(options, SchedulerOptions)
         client = Client(self.store)
@@ -121,7 +124,7 @@ class World:
             options,
             Connections(main=client, events=client, election=client, lease_events=client),
             ProcessMetrics(options, self.clock, rng),
-            self.clock,
+            clock or self.clock,
             rng,
             hostname=hostname,
         )
@@ -265,6 +268,8 @@ async def test_a_standby_is_ready_and_takes_over_at_once_when_the_leader_ends(wo
     first, _, running, second = await world.leader_of_two()
     standby = asyncio.create_task(second.run())
     await until(lambda: second.has_synced)
+    # So that its first pod need not wait for it.
+    await until(lambda: second.scheduler.snapshot.names == ["n1"])
     assert not second.is_active
     first.request_stop()
     assert await running == 0
@@ -276,6 +281,12 @@ async def test_a_standby_is_ready_and_takes_over_at_once_when_the_leader_ends(wo
     assert (await world.lease()).spec.lease_transitions == 1
     second.request_stop()
     assert await standby == 0
+
+
+@scenario
+async def test_turns_are_limited_by_time_alone_only_where_time_passes(world: World) -> None:
+    assert world.process(clock=SystemClock())[0].scheduler.is_in_real_time
+    assert not world.process()[0].scheduler.is_in_real_time
 
 
 @scenario
