@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 
 def counted(number: int, noun: str) -> str:
-    """For example "1 node", "1,200 nodes" and "2 copies"."""
+    """A number with its noun, such as "1 node", "1,200 nodes" or "2 copies"."""
     return f"{number:,} {plural(noun, number)}"
 
 

@@ -157,6 +157,6 @@ def custom_types(found: list[types.Type], seen: set[type]) -> set[type]:
 def test_shapes_are_freed_with_their_last_pod() -> None:
     pod = make_pod(cpu="1", image="only-here")
     shape = PodShape.of(pod)
-    kept = [ref(shape), ref(shape.frame(pod))]
+    kept = [ref(shape), ref(shape.outline.frame(pod))]
     del shape
     assert [each() for each in kept] == [None, None]

@@ -7,7 +7,7 @@ import pytest
 
 from kubestow.api.meta import JsonObject
 from kubestow.apiserver.memory import MemoryCluster
-from kubestow.apiserver.selectors import EVERYTHING
+from kubestow.apiserver.selectors import EVERYTHING, parse_selection
 from kubestow.apiserver.store import StoredObject
 from kubestow.apiserver.watch import UNREAD_MAX, Watch, WatchEvent, WatchGroup
 from kubestow.cluster.resources import PODS
@@ -132,6 +132,35 @@ def test_events_of_no_concern_are_left_out():
     for version, name in enumerate(("a", "b", "c"), start=1):
         watch.push(added(name, version))
     assert [event.stored.name for event in group.events_nowait()] == ["a", "c"]
+
+
+@pytest.mark.parametrize("before", ["Pending", "Running", "Succeeded", None])
+@pytest.mark.parametrize("after", ["Pending", "Running", "Failed", None])
+def test_what_leaves_out_some_pods_says_when_they_come_and_go(
+    cluster: MemoryCluster, pod_document: Build, before: str | None, after: str | None
+):
+    if before is not None:
+        cluster.create(PODS, {**pod_document("a"), "status": {"phase": before}})
+    selector = "status.phase!=Succeeded,status.phase!=Failed"
+    # The second selects alike, and is asked about each pod.
+    watches = [
+        cluster.watch(PODS, parse_selection(PODS, field_selector=text))
+        for text in (selector, f"{selector},spec.nodeName!=none")
+    ]
+    for watch in watches:
+        watch.events_nowait()
+    if before is None and after is not None:
+        cluster.create(PODS, {**pod_document("a"), "status": {"phase": after}})
+    elif before is not None and after is not None:
+        status = {"phase": after, "message": "new"}
+        cluster.patch(PODS, "default", "a", {"status": status}, "merge", subresource="status")
+    elif before is not None:
+        cluster.delete(PODS, "default", "a", grace_period_s=0)
+    was_seen, is_seen = before in ("Pending", "Running"), after in ("Pending", "Running")
+    expected = {(False, True): ["ADDED"], (True, True): ["MODIFIED"], (True, False): ["DELETED"]}
+    for watch in watches:
+        types = [event.type for event in watch.events_nowait()]
+        assert types == expected.get((was_seen, is_seen), [])
 
 
 def test_an_observer_is_called_with_each_write(cluster: MemoryCluster, pod_document: Build):

@@ -10,6 +10,7 @@ from kubestow.api.node import Node
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.cache import Cache
+from kubestow.cache.priorities import NO_PODS
 from kubestow.errors import CacheCorruptedError, CacheError
 from kubestow.testing import make_node, make_pod
 
@@ -57,7 +58,7 @@ class CacheMachine(RuleBasedStateMachine):
 
     @rule(uid=UIDS, node=NODES, cpu=CPUS)
     def assume(self, uid: str, node: str, cpu: int) -> None:
-        pod = make_pod(uid, uid=uid, node=node, cpu=cpu)
+        pod = make_pod(uid, uid=uid, node=node, cpu=cpu, priority=int(uid[1:]))
         if self.attempt(lambda: self.cache.assume_pod(PodInfo(pod)), uid in self.pods):
             self.put(pod)
             self.assumed.add(uid)
@@ -72,7 +73,7 @@ class CacheMachine(RuleBasedStateMachine):
 
     @rule(uid=UIDS, node=NODES, cpu=CPUS)
     def add(self, uid: str, node: str, cpu: int) -> None:
-        pod = make_pod(uid, uid=uid, node=node, cpu=cpu)
+        pod = make_pod(uid, uid=uid, node=node, cpu=cpu, priority=int(uid[1:]))
         refused = uid in self.pods and uid not in self.assumed
         if self.attempt(lambda: self.cache.add_pod(PodInfo(pod)), refused):
             if uid in self.pods:
@@ -147,6 +148,11 @@ class CacheMachine(RuleBasedStateMachine):
             requests = [pod.accounted.requested.milli_cpu for pod in info.pods]
             assert info.requested.milli_cpu == sum(requests)
             assert sum(info.class_counts.values()) == len(info.pods)
+
+    @invariant()
+    def no_priority_is_lower_than_the_lowest(self) -> None:
+        priorities = [PodInfo(pod).priority for pod in self.pods.values()]
+        assert self.cache.priorities.lowest == min(priorities, default=NO_PODS)
 
     @invariant()
     def nodes_are_what_the_model_says(self) -> None:

@@ -161,6 +161,21 @@ def test_terms_on_nodes_without_any_are_hidden_from_pods_without_preferences() -
     assert not snapshot.hidden_terms
 
 
+def test_pods_on_trial_have_priorities_too() -> None:
+    cache = make_cache(NODES, [make_pod("there", node="n0", priority=5)])
+    snapshot = Snapshot()
+    snapshot.refresh(cache)
+    assert snapshot.lowest_priority == 5
+    trial = SnapshotTrial(snapshot)
+    trial.add(PodInfo(make_pod("first", node="n0", priority=7)))
+    assert snapshot.lowest_priority == 5
+    trial.add(PodInfo(make_pod("second", node="n1", priority=-1)))
+    assert snapshot.lowest_priority == -1
+    trial.undo()
+    snapshot.refresh(cache)
+    assert snapshot.lowest_priority == 5
+
+
 def test_a_node_that_is_not_there_is_refused() -> None:
     snapshot = Snapshot()
     snapshot.refresh(make_cache(NODES, ()))

@@ -16,7 +16,7 @@ import kubestow.plugin.fast
 from kubestow import testing
 from kubestow.framework import plugin as contract
 from kubestow.framework.node_plugin import NodeFilter
-from kubestow.framework.reuse import PodReads, Reads, Reuse, Rule
+from kubestow.framework.reuse import FastPlugin, PodReads, Reads, Reuse, Rule
 from kubestow.index.nodes import Nodes
 from kubestow.index.tracked import TRACKED_MAX
 from kubestow.plugins.loading import load_plugins
@@ -131,9 +131,18 @@ def test_everything_a_view_of_nodes_has_is_listed() -> None:
 
 def test_every_part_of_a_declaration_is_listed() -> None:
     first = [cells[0] for cells in rows(section(5))]
-    methods = [name for name in vars(Rule) if not name.startswith("_")]
-    names = (*Reuse._fields, *methods, *map(str_of, Reads), *map(str_of, PodReads))
+    fast = [
+        f"{name}({', '.join([*inspect.signature(method).parameters][1:])})"
+        for name, method in public(FastPlugin)
+    ]
+    methods = [name for name, _ in public(Rule)]
+    names = (*Reuse._fields, *fast, *methods, *map(str_of, Reads), *map(str_of, PodReads))
     assert first == [f"`{name}`" for name in names]
+
+
+def public(contract: type) -> Iterator[tuple[str, Any]]:
+    """What the class itself has, in its order."""
+    return ((name, value) for name, value in vars(contract).items() if not name.startswith("_"))
 
 
 def str_of(reads: Reads | PodReads) -> str:

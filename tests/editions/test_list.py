@@ -10,7 +10,7 @@ from kubestow.config.feature_gates import FeatureGates, parse_gates
 from kubestow.config.profile import enabled_names
 from kubestow.editions import NEWEST, edition_named
 from kubestow.editions.choosing import rules_of
-from kubestow.editions.edition import Edition, Version
+from kubestow.editions.edition import Edition, ModernVersion, Version
 from kubestow.editions.v1_20.profiles import default_profile
 from kubestow.errors import ConfigError
 
@@ -22,6 +22,11 @@ WITH_PLUGINS = [edition for edition in EDITIONS if edition.has_plugins]
 def test_a_version_is_a_folder_and_a_folder_is_a_version() -> None:
     folders = {path.name for path in (ROOT / "src/kubestow/editions").glob("v*")}
     assert folders == {version.replace(".", "_") for version in Version}
+
+
+def test_modern_versions_are_those_of_modern_editions() -> None:
+    modern = [edition.version for edition in EDITIONS if edition.is_modern]
+    assert list(map(str, ModernVersion)) == modern
 
 
 def test_every_edition_is_protected_from_imports() -> None:

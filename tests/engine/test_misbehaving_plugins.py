@@ -24,7 +24,7 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Resource, on
 from kubestow.framework.plugin import PostFilterResult, PreFlight, Restriction
 from kubestow.framework.profile import Profile
-from kubestow.framework.reuse import Reads, Reuse
+from kubestow.framework.reuse import Reads, Reuse, VersionedBasis
 from kubestow.framework.runner import (
     run_filters,
     run_permit,
@@ -524,12 +524,13 @@ def test_state_that_cannot_be_copied(caplog: pytest.LogCaptureFixture) -> None:
     assert "An exception ended an attempt" in caplog.text
 
 
-@pytest.mark.parametrize("field", ["basis", "version"])
-def test_a_declaration_that_fails_is_not_used(field: str) -> None:
+@pytest.mark.parametrize("fails", ["basis", "version"])
+def test_a_declaration_that_fails_is_not_used(fails: str) -> None:
     def fail(*_: Any) -> Any:
         raise CancelledError
 
-    reuse = Reuse(filter=Reads.NODE)._replace(**{field: fail})
+    basis = fail if fails == "basis" else VersionedBasis(lambda pod: None, fail)
+    reuse = Reuse(filter=Reads.NODE, basis=basis)
     plugin = plugin_with("filter", {}, reuse=reuse)
     seen = run_beside_canary(plugin, *bad_pods({"bad": 0, "again": 0}))
     assert all(one.node for one in seen.outcomes.values())

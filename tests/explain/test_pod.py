@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+from msgspec import UNSET
 
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
@@ -265,6 +266,8 @@ def test_a_cluster_without_nodes(make_cluster: MakeCluster) -> None:
     assert explanation.outcome == "Unschedulable"
     assert explanation.message == "no nodes available to schedule pods"
     assert explanation.summary == "there are no nodes"
+    # No PostFilter plugin was asked, which does not mean that there is none.
+    assert explanation.preemption is UNSET
 
 
 # --- one node ---

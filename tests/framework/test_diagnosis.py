@@ -180,6 +180,7 @@ def test_3_2_nodes_with_a_code(code: Code, absent: Status, rows: list[int]) -> N
     diagnosis.set_explicit(2, UNRESOLVABLE("now"))
     diagnosis.set_explicit(3, UNSCHEDULABLE("now"))
     assert diagnosis.rejected_with(code).rows.tolist() == rows
+    assert diagnosis.count_with(code) == len(rows)
 
 
 @pytest.mark.parametrize(
@@ -327,6 +328,7 @@ def test_kept_rejections_say_what_the_verdicts_say(verdicts: list[tuple[int, int
         for code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
             rows = kept.rejected_with(code).rows.tolist()
             assert rows == expected.rejected_with(code).rows.tolist()
+            assert kept.count_with(code) == len(rows)
 
 
 @pytest.mark.parametrize(

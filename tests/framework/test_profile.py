@@ -271,6 +271,11 @@ def test_09_3_4_7_a_binder_from_outside_comes_after_the_default() -> None:
             Plugins(filter=plugin_set("Foo")), 'FilterPlugin "Foo" does not exist', id="unknown"
         ),
         pytest.param(
+            Plugins(filter=plugin_set("mine.Foo")),
+            'FilterPlugin "mine.Foo" does not exist; a class of your own is named module:Class',
+            id="unknown-with-a-dot",
+        ),
+        pytest.param(
             Plugins(multi_point=plugin_set("Foo")),
             'PreFilterPlugin "Foo" does not exist',
             id="unknown-in-multi-point",

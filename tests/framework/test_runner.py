@@ -13,6 +13,7 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import PASSED, Diagnosis
+from kubestow.framework.metrics import NoMeter
 from kubestow.framework.plugin import (
     Plugin,
     PostFilterResult,
@@ -773,6 +774,39 @@ def test_all_reserve_in_order() -> None:
     profile, calls = reserving(None, Status(Code.SUCCESS), None)
     assert run_reserve(profile, CycleState(), POD, "n1") is None
     assert calls == ["reserve R1", "reserve R2", "reserve R3"]
+
+
+class SampledMeter(NoMeter):
+    is_sampled = True
+
+
+@pytest.mark.parametrize(
+    ("meter", "expected"),
+    [
+        pytest.param(NoMeter(), ["reserve R2"], id="not-called"),
+        pytest.param(SampledMeter(), ["reserve R1", "reserve R2"], id="calls-are-measured"),
+    ],
+)
+def test_a_pod_that_prefilter_left_out_is_not_reserved_where_a_plugin_says_so(
+    meter: NoMeter, expected: list[str]
+) -> None:
+    calls: list[str] = []
+    profile = make_profile(
+        *(
+            make_plugin(
+                name,
+                reserve=lambda *_, name=name: calls.append(f"reserve {name}"),
+                unreserve=lambda *_: None,
+                reserves_filtered=name == "R1",
+            )
+            for name in ("R1", "R2")
+        )
+    )
+    state = CycleState()
+    state.skip_filter = frozenset(("R1", "R2"))
+    state.meter = meter
+    assert run_reserve(profile, state, POD, "n1") is None
+    assert calls == expected
 
 
 # --- Permit (§11) ---

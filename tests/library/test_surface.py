@@ -87,6 +87,22 @@ def test_changes_are_a_source() -> None:
         change_cluster(CLUSTER, drain=["nothing"])
 
 
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: change_cluster(CLUSTER, cordon="node-a-1"), "cordon"),
+        (lambda: change_cluster(CLUSTER, remove_pods="app=web"), "remove_pods"),
+        (lambda: load_cluster(CLUSTER, feature_gates="GangScheduling=true"), "feature_gates"),
+        (lambda: need(CLUSTER, shapes="cpu=8"), "shapes"),
+        (lambda: compare(CLUSTER, variants="v1.9"), "variants"),
+    ],
+)
+def test_one_text_in_place_of_a_list_is_refused(call: Callable[[], Any], name: str) -> None:
+    # Otherwise each of its letters would be a node, a gate or a file.
+    with pytest.raises(InputError, match=f"^{name} is .*, expected a list: {name}="):
+        call()
+
+
 def test_a_suggestion_is_applied() -> None:
     why = load_cluster(CLUSTER, WORKLOAD).explain("reports-0")
     assert simulate(CLUSTER, WORKLOAD).pending

@@ -619,20 +619,20 @@ def test_a_simulated_node_counts_the_simulated_pods() -> None:
 def test_pods_matter_only_where_some_node_has_a_limit() -> None:
     plugin, stores = make_plugin(*bound("v1"), make_csi_node("n1", {DRIVER: None}))
     counted, uncounted = PodInfo(make_pod(pvcs=["v1"])), PodInfo(make_pod(volumes=[gce()]))
-    assert plugin.reuse.rule(CycleState(), counted).ignores_pods()
+    assert plugin.filter_rule(CycleState(), counted).ignores_pods()
     stores.put(make_csi_node("n2", {"other.csi": 5}))
     # A pod there whose volumes cannot be read fails the node, whatever the driver.
-    assert not plugin.reuse.rule(CycleState(), counted).ignores_pods()
-    assert not plugin.reuse.rule(CycleState(), uncounted).ignores_pods()
-    assert plugin.reuse.rule(CycleState(), PodInfo(make_pod(pvcs=["missing"]))).ignores_pods()
+    assert not plugin.filter_rule(CycleState(), counted).ignores_pods()
+    assert not plugin.filter_rule(CycleState(), uncounted).ignores_pods()
+    assert plugin.filter_rule(CycleState(), PodInfo(make_pod(pvcs=["missing"]))).ignores_pods()
     stores.put(make_csi_node("n2", {}))
-    assert plugin.reuse.rule(CycleState(), counted).ignores_pods()
+    assert plugin.filter_rule(CycleState(), counted).ignores_pods()
     stores.put(make_csi_node("n2", {DRIVER: 1}))
     stores.csi_nodes.remove("n2")
-    assert plugin.reuse.rule(CycleState(), counted).ignores_pods()
+    assert plugin.filter_rule(CycleState(), counted).ignores_pods()
     later = NodeVolumeLimits(None, make_handle(objects=stores))
     stores.put(make_csi_node("n2", {DRIVER: 1}))
-    assert not later.reuse.rule(CycleState(), counted).ignores_pods()
+    assert not later.filter_rule(CycleState(), counted).ignores_pods()
 
 
 # --- Hints ------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What every plugin promises, asked of each one that is registered (spec 05 §1.1)."""
+"""What holds for every plugin, tested with each one that is registered (spec 05 §1.1)."""
 
 import numpy as np
 import numpy.typing as npt

@@ -63,6 +63,9 @@ def run(
 
 
 SIMULATE = "simulate -f cluster.yaml"
+TRACE = "simulate --trace csv --pods p"
+DAY = Path(__file__).parents[2] / "examples/day.yaml"
+SCENARIO = f"simulate --scenario {DAY}"
 
 
 @pytest.mark.parametrize(
@@ -85,6 +88,7 @@ SIMULATE = "simulate -f cluster.yaml"
         (f"compare --seeds {LONG[:30]}", 2, f'--seeds is "{LONG[:30]}", expected 1 to 100000'),
         (f"bench --nodes {LONG[:30]}", 2, f'--nodes is "{LONG[:30]}", expected 1 to 1000000'),
         ("plugin", 2, "missing argument 'check'"),
+        ("plugin check acme", 2, 'there is no plugin "acme"; name its class as module:Class'),
         ("simulate --limit -1", 2, '--limit is "-1", expected 0 or more'),
         ("simulate -o x", 2, '--output is "x", expected one of table, wide, name, json, yaml'),
         (
@@ -100,6 +104,50 @@ SIMULATE = "simulate -f cluster.yaml"
         ("bench --repeat 0", 2, '--repeat is "0", expected 1 or more'),
         ("conformance --show x", 2, '--show is "x", expected a whole number'),
         ("conformance -o wide", 2, '--output is "wide", expected one of table, json, yaml'),
+        (
+            "explain a --compatibility v1.20",
+            2,
+            '--compatibility is "v1.20", expected one of v1.37, v1.36',
+        ),
+        (
+            "capacity --compatibility v1.17",
+            2,
+            '--compatibility is "v1.17", expected one of v1.37, v1.36',
+        ),
+        (
+            "rebalance --compatibility v1.9",
+            2,
+            '--compatibility is "v1.9", expected one of v1.37, v1.36',
+        ),
+        (
+            "replay x --compatibility v1.9",
+            2,
+            '--compatibility is "v1.9", expected one of v1.37, v1.36',
+        ),
+        (f"{SIMULATE} --until 1h", 2, "--until is for --scenario; one placement has --limit"),
+        (f"{SIMULATE} --seed 1", 2, "--seed is for --scenario and --trace"),
+        (f"{TRACE} --nodes n --until 1h", 2, "--until is for --scenario; a trace is cut with"),
+        (
+            f"{TRACE} --nodes n --drain a",
+            2,
+            "--save, --strict, --kubeconfig, --context and changes",
+        ),
+        (f"{TRACE} --nodes n --save x", 2, "--save, --strict, --kubeconfig, --context and changes"),
+        (f"{SCENARIO} --nodes n", 2, "--nodes, --pods and --usage are files of a trace"),
+        (f"{SCENARIO} --strict", 2, "--save, --strict, --kubeconfig, --context and changes"),
+        (
+            f"compare --variant a --scenario {DAY} --reschedule",
+            2,
+            "--save, --strict, --kubeconfig, --context and changes",
+        ),
+        (f"compare --variant a --scenario {DAY} --limit 3", 2, "--limit is for one placement"),
+        ("explain a --from 10.0.0.7:10259", 2, '--from is "10.0.0.7:10259", expected an address'),
+        ("explain --all --from http://a", 2, '--from is "http://a", expected an address such as h'),
+        (
+            "test --init a.placement.yaml cluster.yaml",
+            2,
+            "--init runs no tests: leave out paths, -",
+        ),
         ("version -o x", 2, '--output is "x", expected one of table, json, yaml'),
         ("version now", 2, 'unexpected argument "now"'),
         # What commands check themselves.

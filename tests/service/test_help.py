@@ -37,6 +37,7 @@ def test_the_summary_is_the_first_line_of_the_help(command: str, summary: str) -
         (("--n <int range>", "[default: 1; 0<=x<=9]"), ("--n N", "[default: 1; 0 to 9]")),
         (("PATH <list[Path]>", "[default: (all)]"), ("PATH", "[default: all]")),
         (("-o <table|json>", "How."), ("-o table|json", "How.")),
+        (("--s N", "S.  [default: 60.0; x>=0.0]"), ("--s N", "S.  [default: 60; 0 or more]")),
         (("--to <path>", "Where.  [x<=5]"), ("--to FILE", "Where.  [5 or less]")),
     ],
 )
@@ -48,3 +49,10 @@ def test_options_stand_under_their_headings() -> None:
     text = CliRunner().invoke(app, ["simulate", "--help"]).output
     assert text.index("\nOptions:") < text.index("--filename")
     assert text.index("\nOlder schedulers:") < text.index("--policy")
+
+
+def test_a_long_example_can_be_pasted() -> None:
+    result = CliRunner().invoke(app, ["conformance", "--help"], terminal_width=80)
+    lines = result.output.splitlines()
+    start = lines.index("  Example: kubestow conformance conformance/v1.9 \\")
+    assert lines[start + 1] == "    --only verdicts/PodFitsResources --show 3"

@@ -102,6 +102,27 @@ def test_timers_of_one_instant_run_in_the_order_in_which_they_were_set():
     assert run_in_virtual_time(work()) == [*range(1, 300, 2), 300]
 
 
+@pytest.mark.parametrize("has_other_work", [True, False])
+def test_what_is_called_next_comes_after_what_is_ready(has_other_work: bool):
+    async def work() -> list[str]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        order: list[str] = []
+
+        def first() -> None:
+            if has_other_work:
+                loop.call_soon(order.append, "other")
+            loop.call_at(5.0, order.append, "timer")
+            turn = loop.call_next(lambda: order.append("next"))
+            assert (turn is not None) is has_other_work
+
+        loop.call_at(5.0, first)
+        await asyncio.sleep(6)
+        return order
+
+    assert run_in_virtual_time(work()) == ["other"] * has_other_work + ["next", "timer"]
+
+
 def test_cancelled_timers_are_not_kept():
     async def work() -> int:
         loop = asyncio.get_running_loop()

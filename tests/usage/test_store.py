@@ -92,7 +92,7 @@ def test_columns_of_nodes_equal_single_measurements(values):
     cpu = np.array([value[0] for value in values], np.int64)
     memory = np.array([value[1] for value in values], np.int64)
     by_column, one_by_one = UsageStore(), UsageStore()
-    for time_ns in (1, 2):
+    for time_ns in (1, 2, 2, 3):
         by_column.add_nodes(names, time_ns=time_ns, cpu_milli=cpu, memory_bytes=memory)
         for name, (one_cpu, one_memory) in zip(names, values, strict=True):
             one_by_one.add([measured(name, time_ns, one_cpu, one_memory)])
@@ -167,8 +167,12 @@ def test_what_is_not_measured_any_more_is_forgotten():
         measured("", time, namespace="web", pod=name, workload="web/Job/a")
         for name, time in (("old", 1), ("new", KEPT_NS))
     )
-    versions = store.version, store.pod_version
+    versions, slot_version = (store.version, store.pod_version), store.slot_version
+    notified = []
+    store.subscribe(lambda: notified.append(store.slot_version))
     store.forget_old(KEPT_NS + 2)
+    store.forget_old(KEPT_NS + 2)
+    assert notified == [slot_version + 1]
     assert store.node_names() == ["new"]
     assert store.pod("web", "old") is None
     assert store.workload("web/Job/a") == (1, 100, MIB)

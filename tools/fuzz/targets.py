@@ -3,6 +3,7 @@
 # pyright: basic
 # Inputs are values of any type, on purpose.
 
+import asyncio
 import json
 import struct
 import tempfile
@@ -460,7 +461,7 @@ TARGETS: Final = (
     Target(
         "list page",
         damaged_bytes(_PAGE),
-        lambda raw: decode_page(Pod, raw, UndecodableObjects()),
+        lambda raw: asyncio.run(decode_page(Pod, raw, UndecodableObjects())),
     ),
     Target(
         "error response",

@@ -197,7 +197,8 @@ def parse_document(raw: bytes, *, name: str, repeated: list[str] | None = None) 
 def _parse(
     name: str, raw: bytes, repeated: list[str] | None = None, *, keeps_deep: bool = False
 ) -> list[object]:
-    """With `keeps_deep`, what is nested too deeply in JSON stays text (`deep_json`)."""
+    """The documents of a file. With `keeps_deep`, JSON that is nested too deeply stays text
+    (`deep_json`)."""
     is_json = name.removesuffix(".gz").endswith(".json")
     try:
         if is_json or raw.lstrip().startswith(b"{"):

@@ -57,7 +57,7 @@ class Container(Object, frozen=True, kw_only=True):
 
 
 class EphemeralContainer(Object, frozen=True, kw_only=True):
-    """It requests nothing."""
+    """A container that is added to a running pod to look into it. It requests nothing."""
 
     volume_mounts: tuple[VolumeMount, ...] = ()
 

@@ -129,7 +129,7 @@ class PodInfo:
         copy._has_older_values = self._has_older_values
         shape = self._shape
         if shape is not None:
-            self._host_ports = shape.host_ports
+            self._host_ports = shape.outline.host_ports
             if self._accounted is None:
                 # Other editions have an `accounted` of their own; here it would only cost a call.
                 own = type(self) is not PodInfo
@@ -154,7 +154,7 @@ class PodInfo:
     def host_ports(self) -> tuple[HostPort, ...]:
         if self._host_ports is None:
             shape = self._shape
-            self._host_ports = host_ports(self.pod) if shape is None else shape.host_ports
+            self._host_ports = host_ports(self.pod) if shape is None else shape.outline.host_ports
         return self._host_ports
 
     @property
@@ -185,7 +185,7 @@ class PodInfo:
     @property
     def frame(self) -> PodFrame:
         """The shape less resources."""
-        return self.shape.frame(self.pod)
+        return self.shape.outline.frame(self.pod)
 
     @property
     def full_shape(self) -> Hashable:

@@ -2,8 +2,9 @@
 
     frame      the spec less resources: containers, images, ports, node selector and affinity,
                tolerations, and whether the pod mounts storage
+    outline    a frame with the names of the resources
     amounts    the quantities of the spec, in its order
-    shape      a frame with the names of the resources, and the amounts
+    shape      an outline and its amounts
     requests   what the containers request of each resource: less than a shape
 
 Pods of one controller have one shape, and so have pods of different controllers that ask for the
@@ -71,10 +72,38 @@ class PodFrame:
         return frame
 
 
-class PodShape:
+class PodOutline:
     """Interned as frames are. Keeps what is derived from it.
 
     text         what is read of the spec, without its quantities
+    host_ports   the ports that a pod of this outline takes on its node
+    """
+
+    __slots__ = ("__weakref__", "_frame", "host_ports", "text")
+
+    def __init__(self, text: bytes, pod: Pod) -> None:
+        """`pod` is any pod of this outline."""
+        self.text: Final = text
+        self.host_ports: Final = host_ports(pod)
+        self._frame: PodFrame | None = None
+
+    @staticmethod
+    def of(text: bytes, pod: Pod) -> "PodOutline":
+        outline = _OUTLINES.get(text)
+        if outline is None:
+            outline = _OUTLINES[text] = PodOutline(text, pod)
+        return outline
+
+    def frame(self, pod: Pod) -> PodFrame:
+        """The frame, made when first needed. `pod` is any pod of this outline."""
+        if self._frame is None:
+            self._frame = PodFrame.of(pod)
+        return self._frame
+
+
+class PodShape:
+    """Interned as frames are. Keeps what is derived from it.
+
     accounted    what a pod of this shape takes from its node (spec 01 §3.2, view A)
     is_plain     whether the numbers in `accounted` are those of the other views as well
     requests     equal for shapes whose pods request the same of every resource
@@ -82,18 +111,16 @@ class PodShape:
 
     __slots__ = (
         "__weakref__",
-        "_frame",
         "accounted",
         "amounts",
-        "host_ports",
         "is_plain",
+        "outline",
         "requests",
-        "text",
     )
 
-    def __init__(self, text: bytes, amounts: tuple[Amount, ...], pod: Pod) -> None:
+    def __init__(self, outline: PodOutline, amounts: tuple[Amount, ...], pod: Pod) -> None:
         """`pod` is any pod of this shape."""
-        self.text: Final = text
+        self.outline: Final = outline
         self.amounts: Final = amounts
         lists = request_lists(pod)
         self.accounted: Final = accounted_request(pod) if lists is None else accounted_sum(lists)
@@ -104,14 +131,12 @@ class PodShape:
         )
         # Init containers, overhead and statuses count in other ways: such a shape is alone.
         self.requests: Final[Hashable] = (
-            (text, amounts)
+            (outline, amounts)
             if lists is None
             else tuple(
                 [frozenset(zip(each, map(_amount, each.values()), strict=True)) for each in lists]
             )
         )
-        self.host_ports: Final = host_ports(pod)
-        self._frame: PodFrame | None = None
 
     @staticmethod
     def of(pod: Pod) -> "PodShape":
@@ -122,18 +147,14 @@ class PodShape:
             key = text, tuple(map(_amount, quantities))
             shape = _SHAPES.get(key)
         if shape is None:
-            shape = _SHAPES[key] = PodShape(*key, pod)
+            outline, amounts = PodOutline.of(text, pod), key[1]
+            shape = _SHAPES[outline.text, amounts] = PodShape(outline, amounts, pod)
         return shape
-
-    def frame(self, pod: Pod) -> PodFrame:
-        """The frame, made when first needed. `pod` is any pod of this shape."""
-        if self._frame is None:
-            self._frame = PodFrame.of(pod)
-        return self._frame
 
 
 # Weak: where every pod asks for another amount, shapes have no bound.
 _FRAMES: Final[WeakValueDictionary[bytes, PodFrame]] = WeakValueDictionary()
+_OUTLINES: Final[WeakValueDictionary[bytes, PodOutline]] = WeakValueDictionary()
 _SHAPES: Final[WeakValueDictionary[tuple[bytes, tuple[Amount, ...]], PodShape]] = (
     WeakValueDictionary()
 )

@@ -23,7 +23,7 @@ from kubestow.cluster.resources import ApiResource
 class Selection:
     """The objects of a resource that a request selects. Immutable."""
 
-    __slots__ = ("fields", "is_everything", "labels", "namespace")
+    __slots__ = ("fields", "is_everything", "labels", "left_out", "namespace")
 
     def __init__(
         self,
@@ -37,6 +37,11 @@ class Selection:
         self.fields: Final = fields
         self.labels: Final = None if labels is None or labels.is_empty else labels
         self.is_everything: Final = not namespace and fields is None and self.labels is None
+        # If all it does is to leave out some texts of one typed field, as that of a scheduler does
+        # with pods that have ended: that field, and these texts.
+        self.left_out: tuple[Callable[[ApiObject], str], frozenset[str]] | None = None
+        if fields is not None and not namespace and self.labels is None:
+            self.left_out = _left_out_by(fields)
 
     def matches(self, document: JsonObject) -> bool:
         metadata: JsonObject = document["metadata"]
@@ -114,6 +119,15 @@ class FieldSelector:
             if text in excluded or (wanted is not None and text != wanted):
                 return False
         return True
+
+
+def _left_out_by(
+    fields: FieldSelector,
+) -> tuple[Callable[[ApiObject], str], frozenset[str]] | None:
+    if len(fields.requirements) != 1:
+        return None
+    _, wanted, excluded, read = fields.requirements[0]
+    return None if wanted is not None or read is None else (read, excluded)
 
 
 # The selectable fields of an API server, besides metadata.name and metadata.namespace.

@@ -76,23 +76,24 @@ class StoredObject:
         version: int,
         typed: ApiObject | None = None,
         key: Key | None = None,
+        edits: tuple[Edit, ...] = (),
     ) -> None:
         """`typed`, if given, must be what the document converts to, and `key` its key: all versions
-        of an object share one."""
+        of an object share one. `edits` make the document, but for the version, of the one given."""
         if key is None:
             metadata: JsonObject = document["metadata"]
             key = metadata.get("namespace", ""), metadata.get("name", "")
         self.key: Final = key
         self.resource: Final = resource
         self.version: Final = version
-        self._document: JsonObject | None = document
+        self._document: JsonObject | None = None if edits else document
         # The typed struct, if it was read or given before.
         self.known_typed = typed
         if typed is not None:
             self.typed = typed
         # The document that it is made of, and how; once it is made, itself and nothing.
         self._root = document
-        self._edits: tuple[Edit, ...] = ()
+        self._edits = edits
 
     @property
     def document(self) -> JsonObject:
@@ -157,10 +158,8 @@ class StoredObject:
         replace, typed = msgspec.structs.replace, self.typed
         metadata = replace(typed.metadata, resource_version=str(version))
         typed = replace(typed, metadata=metadata, **parts)
-        new = StoredObject(self.resource, self._root, version, typed, self.key)
-        new._document = None
-        new._edits = (*self._edits, edit)
-        return new
+        edits = (*self._edits, edit)
+        return StoredObject(self.resource, self._root, version, typed, self.key, edits)
 
     def followed_by(self, document: JsonObject, version: int) -> "StoredObject":
         """The next version of this object; reuses the unchanged typed parts."""

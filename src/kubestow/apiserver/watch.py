@@ -348,7 +348,15 @@ def _event_for(selection: Selection, change: Change, unselected: WatchEvent) -> 
     An object that starts to match is ADDED and one that stops matching is DELETED, even if it was
     only modified. `unselected` is the event for a watcher of all objects.
     """
-    old, new = change.old, change.new
+    old, new, left_out = change.old, change.new, selection.left_out
+    if left_out is not None and new is not None and new.known_typed is not None:
+        # As below, without calls: a scheduler follows the pods that have not ended, which are most.
+        read, texts = left_out
+        was_seen = old is None or (
+            old.known_typed is not None and read(old.known_typed) not in texts
+        )
+        if was_seen and read(new.known_typed) not in texts:
+            return unselected
     if old is None and new is not None:
         return unselected if selection.selects(new) else None
     was_seen = old is not None and selection.selects(old)

@@ -28,6 +28,7 @@ from kubestow.cache.groups import Groups
 from kubestow.cache.images import ImageStates
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.node_tree import NodeTree
+from kubestow.cache.priorities import PriorityCounts
 from kubestow.errors import CacheCorruptedError, CacheError
 from kubestow.logs import ObjectName, fail
 
@@ -66,6 +67,7 @@ class Cache:
         self.nodes: OrderedDict[str, NodeInfo] = OrderedDict()
         self.node_tree = NodeTree()
         self.image_states = ImageStates()
+        self.priorities = PriorityCounts()
         # Called with an entry before it changes, while a snapshot is held.
         self.before_change: Callable[[NodeInfo], None] | None = None
 
@@ -101,7 +103,7 @@ class Cache:
 
     def assume_pod(self, pod: PodInfo) -> None:
         """Count the pod on `spec.nodeName` before the API server has bound it."""
-        key = self._key(pod.pod)
+        key = pod.uid or self._key(pod.pod)
         if key in self._pods:
             raise CacheError(f"pod {self._describe(pod.pod)} is in the cache, so can't be assumed")
         self._put_on_node(pod)
@@ -286,6 +288,12 @@ class Cache:
         if self.before_change is not None:
             self.before_change(info)
         info.add_pod(pod)
+        # As `priorities.add`, without a call: mostly another pod has this priority.
+        priority, counts = pod.priority, self.priorities.counts
+        if priority in counts:
+            counts[priority] += 1
+        else:
+            self.priorities.add(priority)
         self.nodes.move_to_end(name)
 
     def _remove(self, pod: Pod) -> None:
@@ -299,7 +307,7 @@ class Cache:
             self._report_missing_node(name, pod)
             return
         self._announce(info)
-        info.remove_pod(pod)
+        self.priorities.remove(info.remove_pod(pod).priority)
         if info.node is None and not info.pods:
             del self.nodes[name]
         else:

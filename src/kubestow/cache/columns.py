@@ -128,10 +128,13 @@ class Columns:
         self.write_sums(row, info)
         has_affinity = bool(info.pods_with_affinity)
         # As a Python bool: comparing one with a NumPy bool takes a microsecond.
-        if has_affinity is not self.has_affinity.item(row):
+        had_affinity = self.has_affinity.item(row)
+        if has_affinity is not had_affinity:
             self.has_affinity[row] = has_affinity
             self.affinity_rows += 1 if has_affinity else -1
-        self.has_required_anti_affinity[row] = bool(info.pods_with_required_anti_affinity)
+        if has_affinity or had_affinity:
+            required = bool(info.pods_with_required_anti_affinity)
+            self.has_required_anti_affinity[row] = required
 
     def write_sums(self, row: int, info: NodeInfo) -> None:
         """Copy the sums over the pods on the node, and nothing else."""

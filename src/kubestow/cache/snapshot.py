@@ -29,6 +29,7 @@ from kubestow.cache.columns import Columns
 from kubestow.cache.images import ImageState
 from kubestow.cache.node_info import NodeInfo
 from kubestow.cache.owned_terms import OwnedTerm
+from kubestow.cache.priorities import NO_PODS
 from kubestow.errors import CacheError
 
 log = logging.getLogger(__name__)
@@ -52,6 +53,8 @@ class Snapshot:
         self.node_infos: list[NodeInfo] = []
         self.images: list[FrozenImages] = []
         self.used_pvcs: dict[str, int] = {}
+        # No pod on a node has a lower priority.
+        self.lowest_priority = -NO_PODS  # until a refresh says more
         # Row → terms of pods on trial that no rule about listed nodes reads (`trial`).
         self.hidden_terms: dict[int, dict[OwnedTerm, int]] = {}
         self._row_of: dict[str, int] = {}
@@ -123,6 +126,7 @@ class Snapshot:
         self.node_infos[row] = info
         self.columns.write_sums(row, info)
         self.log.note_pods(row)
+        self._note_priorities(info)
 
     def show_whole(self, row: int, info: NodeInfo) -> None:
         """Show this entry in a row, with which pods have affinity and which claims are used."""
@@ -131,6 +135,11 @@ class Snapshot:
         if info.pvc_ref_counts or self._claims[row]:
             self._note_claims(row, info)
         self.log.note_pods(row)
+        self._note_priorities(info)
+
+    def _note_priorities(self, info: NodeInfo) -> None:
+        for pod in info.pods:
+            self.lowest_priority = min(self.lowest_priority, pod.priority)
 
     # --- refreshing ---
 
@@ -141,6 +150,7 @@ class Snapshot:
         then been rebuilt from both, and the next refresh may succeed.
         """
         seen = self.generation
+        self.lowest_priority = cache.priorities.lowest
         changed, is_list_stale = self._collect_changes(cache)
         tree = cache.node_tree
         if len(self._infos) > tree.node_count:
@@ -149,9 +159,7 @@ class Snapshot:
         if is_list_stale:
             self._rebuild(cache, changed)
         else:
-            for info in changed:
-                for row in self.rows_of(info.name):
-                    self._write(row, info, cache, seen)
+            self._write_changed(changed, cache, seen)
         if len(self.names) != tree.node_count:
             text = (
                 "snapshot state is not consistent, "
@@ -188,6 +196,19 @@ class Snapshot:
             # May decrease, when the entry that changed last is deleted; harmless.
             self.generation = newest
         return changed, has_new
+
+    def _write_changed(self, changed: list[NodeInfo], cache: Cache, seen: int) -> None:
+        if len(self._row_of) == len(self.names):
+            # As `rows_of`, without a call: all nodes have one row.
+            row_of = self._row_of
+            for info in changed:
+                row = row_of.get(info.name)
+                if row is not None:
+                    self._write(row, info, cache, seen)
+            return
+        for info in changed:
+            for row in self.rows_of(info.name):
+                self._write(row, info, cache, seen)
 
     def _drop_vanished(self, cache: Cache) -> None:
         surplus = len(self._infos) - cache.node_tree.node_count

@@ -81,7 +81,7 @@ def _constant(_meter: CostMeter, *_args: Value) -> int:
 
 
 def _read(times: int) -> Rule:
-    """The first argument is read as a text, so many times."""
+    """The rule for reading the first argument as a text this many times."""
 
     def rule(_meter: CostMeter, first: Value, *_: Value) -> int:
         return math.ceil(size_of(first) * times * _TEXT_FACTOR)

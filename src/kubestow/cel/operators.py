@@ -128,7 +128,7 @@ def _quotient(first: int, second: int) -> int:
 
 
 def _remainder(first: int, second: int) -> int:
-    """With the sign of the dividend, unlike Python's."""
+    """The remainder has the sign of the dividend, unlike Python's `%`."""
     if second == 0:
         raise CelError("modulus by zero")
     return int(math.copysign(1, first)) * (abs(first) % abs(second))

@@ -146,7 +146,7 @@ def checked_uint(number: int) -> int:
 
 
 def checked_timestamp(nanoseconds: int) -> Timestamp:
-    """From the first second of year 1 to the last of year 9999."""
+    """A timestamp; CelError if it is not in the years 1 to 9999."""
     if TIMESTAMP_MIN <= nanoseconds // NANOSECONDS <= TIMESTAMP_MAX:
         return Timestamp(nanoseconds)
     raise CelError("timestamp overflow")

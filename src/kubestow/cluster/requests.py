@@ -1,4 +1,4 @@
-"""The requests of a scheduler as values: what is asked of an API server, whoever answers it.
+"""The requests of a scheduler as values: what is asked of an API server, real or in memory.
 
 `ClusterClient.send` takes one; its docstring says what the answer is. A client that notes, delays
 or refuses requests reads `verb`, `kind` and `key`, which all of them have.

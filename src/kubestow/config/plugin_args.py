@@ -80,7 +80,7 @@ class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
 
 
 class GangsArgs(PluginArgs, frozen=True, kw_only=True):
-    """For the plugin Gangs, which upstream does not have: what is done in another way than there.
+    """The args of the plugin Gangs, which upstream does not have: where it differs from upstream.
 
     Its kind is not part of the configuration format, so it is decoded like that of an out-of-tree
     plugin.

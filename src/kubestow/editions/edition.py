@@ -21,6 +21,14 @@ class Version(StrEnum):
     V1_9 = "v1.9"
 
 
+class ModernVersion(StrEnum):
+    """The versions of modern editions (`Edition.is_modern`). Older ones can be simulated, but not
+    asked for more."""
+
+    V1_37 = Version.V1_37.value
+    V1_36 = Version.V1_36.value
+
+
 class Stage(StrEnum):
     """How far a feature has come. The values are those of the metrics' label."""
 

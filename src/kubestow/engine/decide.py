@@ -1,7 +1,7 @@
 """Decides on which node a pod runs: the scheduling cycle as a plain function (spec 04 §3.1 to §9).
 
-    PreFilter → the nominated node first → filter nodes in turn until enough fit → score → choose
-                                                 └─ none fits → PostFilter (preemption)
+    PreFilter → nominated node or hint → filter nodes in turn until enough fit → score → choose
+                                           └─ none fits → PostFilter (preemption)
 
 Nothing here calls the API server or changes the cache. Only extenders are waited for: they block
 the cycle until they have answered, as upstream. The result is a `Decision`.
@@ -9,7 +9,7 @@ the cycle until they have answered, as upstream. The result is a `Decision`.
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -44,6 +44,9 @@ from kubestow.framework.runner import (
 )
 from kubestow.framework.status import Code, Status
 from kubestow.index.bare_nodes import BareNodes
+
+if TYPE_CHECKING:
+    from kubestow.engine.batching import BatchAttempt
 
 log = logging.getLogger(__name__)
 
@@ -109,11 +112,13 @@ class Decider:
         earlier_s: float = 0.0,
         *,
         may_be_set_aside: bool = True,
+        batch: "BatchAttempt | None" = None,
     ) -> Decision:
         """Choose a node for the pod; the caller has refreshed the snapshot.
 
         Raises SetAsideError if the attempt takes long and can go on later; `earlier_s` is then what
-        it had taken.
+        it had taken. `batch` has what the pod before left, and takes what this one leaves; without
+        it the pod is decided on alone.
         """
         if self._timer is not None:
             self._timer.start(
@@ -132,13 +137,18 @@ class Decider:
             ):
                 try:
                     evaluation = self._records.evaluation(profile, pod)
-                    decision = self._decide(profile, pod, evaluation, meter)
+                    decision = self._decide(profile, pod, evaluation, meter, batch)
                     self._records.looked_at(decision.evaluated_count, decision.feasible_count > 0)
+                    if batch is not None:
+                        batch.conclude(decision)
                     return decision
                 except FallBackToPlain:
                     self._feasible.next_start_index = start_index
             plain = PlainEvaluation(profile, pod, self._snapshot)
-            return self._decide(profile, pod, plain, meter)
+            decision = self._decide(profile, pod, plain, meter, batch)
+            if batch is not None:
+                batch.conclude(decision)
+            return decision
         except SetAsideError:
             self._feasible.next_start_index = start_index
             raise
@@ -147,7 +157,12 @@ class Decider:
             return decision.fail(Status.from_error(error), CLEAR_NOMINATION)
 
     def _decide(
-        self, profile: Profile, pod: PodInfo, evaluation: Evaluation, meter: CycleMeter
+        self,
+        profile: Profile,
+        pod: PodInfo,
+        evaluation: Evaluation,
+        meter: CycleMeter,
+        batch: "BatchAttempt | None",
     ) -> Decision:
         snapshot = self._snapshot
         evaluation.state.measure(meter, self._timer)
@@ -155,6 +170,8 @@ class Decider:
         meter.resume()
         decision = Decision(pod, profile.name, snapshot.names, evaluation.state, profile.filter)
         decision.start_index = self._feasible.next_start_index
+        if batch is not None:
+            decision.batch = batch
         if self.group_cycle is not None:
             _join(decision, self.group_cycle)
         if not snapshot.names:

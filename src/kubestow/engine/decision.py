@@ -7,7 +7,7 @@ within its scheduling cycle: the next one overwrites these arrays. `freeze` give
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,9 @@ from kubestow.framework.diagnosis import Diagnosis
 from kubestow.framework.plugin import FilterPlugin, PostFilterResult
 from kubestow.framework.runner import UNRESTRICTED, FilterError, ScoreError, Scores
 from kubestow.framework.status import Code, Status
+
+if TYPE_CHECKING:
+    from kubestow.engine.batching import BatchAttempt
 
 
 class Nomination(NamedTuple):
@@ -96,6 +99,9 @@ class Decision:
     status: Status | None = None
     nomination: Nomination | None = None
     via_nominated_node = False
+    via_hint = False
+    # What is carried over from pod to pod; None for a pod that is decided on alone.
+    batch: "BatchAttempt | None" = None
     # An extender sent the nodes as objects: they are scored as if no pods were on them.
     are_nodes_bare = False
     fit_error_text = ""
@@ -201,6 +207,7 @@ class Decision:
             status=self.status and FrozenStatus.of(self.status),
             nominated_node=None if self.nomination is None else self.nomination.node_name,
             via_nominated_node=self.via_nominated_node,
+            via_hint=self.via_hint,
             start_index=self.start_index,
             nodes_to_find=self.nodes_to_find,
             evaluated_count=self.evaluated_count,

@@ -55,6 +55,7 @@ from kubestow.queue.active import SortKeyFunction, key_from_less
 from kubestow.queue.queue import MAX_UNSCHEDULABLE_NS
 
 if TYPE_CHECKING:
+    from kubestow.engine.batching import Batches, BatchRules
     from kubestow.usage.view import UsageView
 
 
@@ -197,6 +198,7 @@ class SchedulerFactory:
             # In virtual time nothing else may go on during a request over a real network.
             cycles=cycles if self._has_turns(has_extenders=extenders is not None) else None,
             extenders=extenders,
+            batches=None if extenders is not None else self._make_batches(deciding),
             group_kinds=self.group_kinds(),
         )
         if cache.groups is not None:
@@ -206,6 +208,27 @@ class SchedulerFactory:
     def _has_turns(self, *, has_extenders: bool) -> bool:
         """Whether cycles may wait or rest while the loop goes on."""
         return self.extenders_in_thread and (has_extenders or self.timer is not None)
+
+    def _make_batches(self, deciding: DecidingHalf[Queue]) -> "Batches | None":
+        """None if pods of no profile have signatures, as with the default profile."""
+        profiles, queue = deciding.profiles.values(), deciding.queue
+        # Older versions had queues of other kinds, and no signatures.
+        if not self.gates.has("OpportunisticBatching") or not isinstance(queue, SchedulingQueue):
+            return None
+        signing = [profile for profile in profiles if profile.signers is not None]
+        if not signing:
+            return None
+        # Loaded only where it is of use.
+        from kubestow.engine.batching import Batches
+
+        batches = Batches(signing, deciding.snapshot, self.batch_rules(), queue, self.clock)
+        queue.sign = batches.sign
+        return batches
+
+    def batch_rules(self) -> "BatchRules":
+        from kubestow.engine.batching import BatchRules
+
+        return BatchRules()
 
     def make_group_scheduler(self, scheduler: Scheduler, groups: Groups) -> GroupEngine:
         queue, snapshot = scheduler.queue, scheduler.snapshot
@@ -220,6 +243,7 @@ class SchedulerFactory:
             self.listeners,
             self.observers,
             ignores_surplus=options.ignores_surplus,
+            batches=scheduler.batches,
         )
         placements = None
         if self.gates.enabled("TopologyAwareWorkloadScheduling"):

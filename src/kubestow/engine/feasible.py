@@ -1,6 +1,6 @@
 """Finds the nodes on which a pod fits (spec 04 §5, §6, §13.3).
 
-PreFilter → the nominated node alone → what is kept about all nodes → the search, node by node
+PreFilter → nominated node or hint alone → what is kept about all nodes → the search, node by node
                                                                    → extenders
 """
 
@@ -65,7 +65,9 @@ class FeasibleNodes:
             diagnosis.pre_filter_message = outcome.status.message
             diagnosis.add_plugin_of(outcome.status)
             return None
-        name = decision.pod.pod.status.nominated_node_name
+        # A pod with a nomination consumes the hint all the same.
+        hint = "" if decision.batch is None else decision.batch.find_hint(decision, evaluation)
+        name = decision.pod.pod.status.nominated_node_name or hint
         if name and self._try_nominated_node(name, profile, decision, evaluation):
             return None
         nominated = self._nominated_rows()
@@ -191,7 +193,8 @@ class FeasibleNodes:
     def _try_nominated_node(
         self, name: str, profile: Profile, decision: Decision, evaluation: Evaluation
     ) -> bool:
-        """A pod gets its nominated node if it fits there; no other is filtered (spec 04 §5)."""
+        """A pod gets the node that it is nominated to, or the hint, if it fits there; no other is
+        filtered (spec 04 §5)."""
         row = self._snapshot.row_of(name)
         if row is None:
             return False
@@ -212,8 +215,11 @@ class FeasibleNodes:
         if status is None:
             decision.set_feasible(slice(row, row + 1))
             decision.evaluated_count = 1
-            decision.via_nominated_node = self._is_left_by_extenders(decision)
-            return decision.via_nominated_node
+            if not self._is_left_by_extenders(decision):
+                return False
+            decision.via_hint = not pod.pod.status.nominated_node_name
+            decision.via_nominated_node = not decision.via_hint
+            return True
         if status.is_rejected:
             decision.diagnosis.set_explicit(row, status)
             decision.diagnosis.unschedulable_plugins.add(status.plugin)

@@ -111,6 +111,7 @@ class FrozenDecision(
     status               why no node was chosen; None when one was
     nominated_node       the pod's new nominated node, "" to clear it, None to leave it as it is
     via_nominated_node   the pod fits on its nominated node, so no other was filtered
+    via_hint             the same of the node that an equal pod before it left as the next best
     start_index          the row at which the search began
     nodes_to_find        how many feasible nodes were enough
     evaluated_count      how many nodes were filtered
@@ -134,6 +135,7 @@ class FrozenDecision(
     status: FrozenStatus | None = None
     nominated_node: str | None = None
     via_nominated_node: bool = False
+    via_hint: bool = False
     start_index: int
     nodes_to_find: int
     evaluated_count: int

@@ -16,6 +16,14 @@ SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"
 ERROR: Final = "error"
 
+# Values of the label `result` of hints, for an attempt that looked for one (spec 04 §15).
+NO_HINT: Final = "no_hint"
+HINT_USED: Final = "hint_used"
+HINT_NOT_USED: Final = "hint_not_used"
+# Values of the label `reason`: why a pod leaves nothing to those after it.
+EMPTY_LIST: Final = "empty_list"
+POD_NOT_BATCHABLE: Final = "pod_not_batchable"
+
 
 class SchedulerMetrics(PluginMetrics, Protocol):
     """The recorder of one scheduler. It must be fast: it is called many times per pod."""

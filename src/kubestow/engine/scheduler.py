@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from kubestow.api.meta import ApiObject
 from kubestow.api.pod import Pod, is_terminating
@@ -43,6 +43,9 @@ from kubestow.framework.profile import Profile
 from kubestow.framework.status import Status
 from kubestow.framework.waiting import WaitingPods
 from kubestow.queue import Queue, QueuedPod
+
+if TYPE_CHECKING:
+    from kubestow.engine.batching import Batches
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +84,7 @@ class Scheduler:
     observers: Sequence[Observer] = ()
     cycles: WaitingCycles | None = None  # None: extenders and long cycles block the loop
     extenders: ExtenderChain | None = None
+    batches: "Batches | None" = None  # None: pods of no profile have signatures
     groups: GroupEngine | None = None  # None: members of groups are pods like others
     # The kinds of objects that have the rules of groups.
     group_kinds: tuple[type[ApiObject], ...] = ()
@@ -264,6 +268,7 @@ class PodAttempt:
         except CacheError as error:
             self._fail(Status.from_error(error))
             return
+        batches = scheduler.batches
         try:
             self.decision = scheduler.decider.decide(
                 self._profile,
@@ -271,6 +276,7 @@ class PodAttempt:
                 self._meter,
                 self._earlier_s,
                 may_be_set_aside=self._may_be_set_aside,
+                batch=None if batches is None else batches.attempt(self._profile, self.queued_pod),
             )
         except SetAsideError as error:
             self._set_aside = error

@@ -46,6 +46,7 @@ def explain_attempt(
     outcome = outcome_of(attempt)
     is_placed, is_misfit = outcome == "Scheduled", outcome == "Unschedulable"
     rejectors = {*attempt.unschedulable_plugins, *attempt.pending_plugins}
+    search = search_of(attempt)
     has_extenders = any(registration.plugin == EXTENDER for registration in hint_map)
     return Explanation(
         pod=pod_reference(attempt.pod),
@@ -59,9 +60,9 @@ def explain_attempt(
         waiting_for=awaited_events(hint_map, rejectors) if is_misfit else (),
         summary=_summary(attempt, outcome),
         scheduler_name=attempt.profile,
-        search=search_of(attempt),
+        search=search,
         choice=choice_of(attempt, has_extenders=has_extenders) if is_placed else UNSET,
-        preemption=_preemption(attempt) if is_misfit else UNSET,
+        preemption=_preemption(attempt) if is_misfit and search.nodes else UNSET,
     )
 
 
@@ -139,6 +140,11 @@ def _summary(attempt: FrozenDecision, outcome: Outcome) -> str:
 def _placed_text(attempt: FrozenDecision, feasible_count: int) -> str:
     if attempt.via_nominated_node:
         return f'fits "{attempt.node}", which it is nominated to; no other node was looked at'
+    if attempt.via_hint:
+        return (
+            f'fits "{attempt.node}", the best that an equal pod just before left over; '
+            "no other node was looked at"
+        )
     if feasible_count == 1:
         return f'"{attempt.node}" is the only node found that fits'
     choice = choice_of(attempt)

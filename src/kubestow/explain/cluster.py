@@ -144,6 +144,11 @@ class StillCluster:
         decider.next_start_index = self.start_index if start_index is None else start_index
         return decider.decide(profile, self.scheduler.cache.info_of(pod))
 
+    def forget_batches(self) -> None:
+        """Before a group: its members follow each other, and no pod that was decided on before."""
+        if self.scheduler.batches is not None:
+            self.scheduler.batches.forget()
+
     def place(self, pod: Pod) -> Decision:
         """Decide for a pod, and count it on the node that is found from then on.
 

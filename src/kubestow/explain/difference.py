@@ -139,7 +139,10 @@ class _Pair:
         return tuple(sorted(shifts, key=lambda each: (-_size(each), each.plugin)))
 
     def _points(self, view: AttemptView | None) -> dict[str, int]:
-        """By plugin: of the replayed node more than of the recorded one, or of the one node."""
+        """How many points more each plugin gives the replayed node than the recorded one.
+
+        If both are one node, its points.
+        """
         if view is None:
             return {}
         new = _scores(view, self._new_node)
@@ -214,8 +217,10 @@ class _Pair:
             were = "was" if new.evaluated == 1 else "were"
             yield f"{counted(new.evaluated, 'node')} {were} looked at, recorded {old.evaluated}"
         elif not reasons and not (shifts and old is not None):
-            what = f'"{self._new_node}" is chosen in both' if self._new_node else "no node fits"
-            yield f"{what}; the nodes looked at, their totals or the pods to evict differ"
+            if self._new_node:
+                yield f'"{self._new_node}" is chosen in both; the nodes looked at or totals differ'
+            else:
+                yield "no node fits; the nodes looked at, the message or the pods to evict differ"
 
 
 def _scores(view: AttemptView, name: str) -> dict[str, int]:

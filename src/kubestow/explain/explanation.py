@@ -21,7 +21,13 @@ Verdict = Literal["Feasible", "Rejected", "NotLookedAt", "Error"]
 FilterVerdict = Literal["Passed", "Rejected", "Skipped", "Error"]
 TieBreak = Literal["None", "SearchOrder", "Random"]
 SearchEnd = Literal[
-    "AllNodes", "EnoughFound", "NominatedNode", "PreFilterRestricted", "PreFilterRejected", "Error"
+    "AllNodes",
+    "EnoughFound",
+    "NominatedNode",
+    "Hint",
+    "PreFilterRestricted",
+    "PreFilterRejected",
+    "Error",
 ]
 PreemptionResult = Literal["Nominated", "NoCandidates", "NotEligible", "Disabled", "Error"]
 

@@ -65,6 +65,7 @@ def explain_group(
     queued_pods = [QueuedPod(PodInfo(each), timestamp_ns=0) for each in tried]
     groups.start_trying(key, [each.metadata.uid for each in tried])
     cluster.scheduler.decider.next_start_index = cluster.start_index
+    cluster.forget_batches()
     cluster.listeners.append(keep)
     try:
         outcome = _outcome(scheduler, CollectedGroup(key, profile, queued_pods))

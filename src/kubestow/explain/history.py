@@ -109,7 +109,7 @@ def value_count(decision: FrozenDecision) -> int:
 
 
 class TimeShare:
-    """For work beside the scheduler's: ask `has_time` before it, call `spent` after it.
+    """Limits work beside the scheduler's: ask `has_time` before it, call `spent` after it.
 
     What was not used is saved up to a limit. So a few pods that are tried one after the other are
     all copied, and thousands take no more than the share.

@@ -223,6 +223,8 @@ def _add_search(text: _Text, search: NodeSearch, nodes: Iterable[NodeExplanation
             )
         case "NominatedNode":
             why = "the pod fits the node that it is nominated to"
+        case "Hint":
+            why = "the pod fits the best node that an equal pod just before left over"
         case "PreFilterRestricted":
             why = "PreFilter plugins leave only some nodes"
         case _:

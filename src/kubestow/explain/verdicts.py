@@ -20,6 +20,7 @@ _UNSEEN: Final[dict[SearchEnd, str]] = {
     "AllNodes": "",
     "EnoughFound": "EnoughFound",
     "NominatedNode": "NominatedNodeFits",
+    "Hint": "HintFits",
     "PreFilterRestricted": "RestrictedByPreFilter",
     "PreFilterRejected": "",
     "Error": "AttemptFailed",
@@ -30,6 +31,8 @@ def search_end(attempt: FrozenDecision) -> SearchEnd:
     """Why the search for nodes ended."""
     if attempt.via_nominated_node:
         return "NominatedNode"
+    if attempt.via_hint:
+        return "Hint"
     if attempt.pre_filter is not None:
         return "Error" if attempt.pre_filter.code == _ERROR else "PreFilterRejected"
     if attempt.status is not None and attempt.status.code == _ERROR and attempt.total is None:

@@ -45,7 +45,7 @@ class InputTooLargeError(InputError):
 
 
 class DamagedError(InputError):
-    """What is packed cannot be unpacked; the message is the reason alone."""
+    """A packed file cannot be unpacked; the message is the reason alone."""
 
 
 # --- The limit --------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def files_below(
     skipped: Collection[str] = (),
     unreadable: Callable[[OSError], None] = _refuse,
 ) -> Iterator[Path]:
-    """What is no folder in this one and below; InputError for a folder that cannot be read.
+    """All files in this folder and below; InputError for a folder that cannot be read.
 
     Folders with a name of `skipped` are left out, and those that cannot be read if `unreadable`
     returns. Links to folders are not followed.

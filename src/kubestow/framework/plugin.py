@@ -169,8 +169,32 @@ class NormalizePlugin(Protocol):
         ...
 
 
+# What a plugin reads of a pod: values that are compared by `==`, by names of the author's choice.
+Fragments = Mapping[str, object]
+
+
+@runtime_checkable
+class SignPlugin(Protocol):
+    """Says what of the pod the answers of PreFilter, Filter, PreScore and Score depend on.
+
+    Pods for which all plugins of a profile say the same may get the node of a list made for the
+    pod before (spec 04 §15). If it has an attribute `signs_none` that is true, it refuses all pods.
+    """
+
+    def sign_pod(self, pod: PodInfo) -> Fragments | None:
+        """None if the answers depend on more than can be said, such as other pods.
+
+        Plugins that read the same name their fragment alike. Called when the pod enters the queue
+        and after each change of a waiting pod.
+        """
+        ...
+
+
 @runtime_checkable
 class ReservePlugin(Protocol):
+    """If it has an attribute `reserves_filtered` that is true, it reserves nothing for a pod that
+    its own PreFilter left out (Skip), and need not be called for it."""
+
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None: ...
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None: ...

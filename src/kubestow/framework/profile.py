@@ -34,8 +34,9 @@ from kubestow.framework.plugin import (
     RepeatedPostFilterPlugin,
     ReservePlugin,
     ScorePlugin,
+    SignPlugin,
 )
-from kubestow.framework.reuse import Reuse, reuse_of
+from kubestow.framework.reuse import AskRule, FinalScores, Reuse, reuse_of
 
 P = TypeVar("P")
 
@@ -86,6 +87,7 @@ class FilterStep(NamedTuple):
     name: str
     plugin: FilterPlugin
     reuse: Reuse
+    rule: AskRule | None = None
     row_form: Callable[[CycleState], RowFunction] | None = None
     per_node: bool = False
 
@@ -96,7 +98,14 @@ class ScoreStep(NamedTuple):
     normalizer: NormalizePlugin | None
     weight: int
     reuse: Reuse
+    final_scores: FinalScores | None = None
     row_form: Callable[[CycleState], RowFunction] | None = None
+
+
+class ReserveStep(NamedTuple):
+    name: str
+    plugin: ReservePlugin
+    reserves_filtered: bool
 
 
 class PlacementScoreStep(NamedTuple):
@@ -190,12 +199,16 @@ class Profile:
                 plugin_name(plugin),
                 plugin,
                 reuse_of(plugin),
+                getattr(plugin, "filter_rule", None),
                 _bound(row_forms.get(_rule_of(plugin), _NO_ROW_FORM).filter, plugin),
                 getattr(plugin, "per_node", False),
             )
             for index, plugin in enumerate(self.filter)
         ]
-        self.reserve_steps = [(plugin_name(plugin), plugin) for plugin in self.reserve]
+        self.reserve_steps = [
+            ReserveStep(plugin_name(plugin), plugin, getattr(plugin, "reserves_filtered", False))
+            for plugin in self.reserve
+        ]
         self.pre_score_steps = [(plugin_name(plugin), plugin) for plugin in self.pre_score]
         self.score_steps = [
             ScoreStep(
@@ -204,10 +217,15 @@ class Profile:
                 plugin if isinstance(plugin, NormalizePlugin) else None,
                 self.weights[plugin_name(plugin)],
                 reuse_of(plugin),
+                getattr(plugin, "final_scores", None),
                 _bound(row_forms.get(_rule_of(plugin), _NO_ROW_FORM).score, plugin),
             )
             for plugin in self.score
         ]
+        # None: no pod of the profile has a signature (spec 04 §15).
+        self.signers = _signers(
+            [*lists["pre_filter"], *lists["filter"], *lists["pre_score"], *lists["score"]]
+        )
         self.placement_score_steps = _placement_score_steps(
             _typed(PlacementScorePlugin, lists["placement_score"]),
             _weights("placement_score", PlacementScorePlugin, config.plugins, plugins),
@@ -238,6 +256,17 @@ def _placement_score_steps(
         )
         for plugin in plugins
     ]
+
+
+def _signers(plugins: Sequence[Plugin]) -> Sequence[SignPlugin] | None:
+    """Each of these plugins once; None if one of them signs no pod."""
+    signers: list[SignPlugin] = []
+    for plugin in plugins:
+        if not isinstance(plugin, SignPlugin) or getattr(plugin, "signs_none", False):
+            return None
+        if plugin not in signers:
+            signers.append(plugin)
+    return signers
 
 
 def _rule_of(plugin: object) -> type:
@@ -286,7 +315,7 @@ def _expand(
     multi: list[str] = []
     for ref in plugins.multi_point.enabled:
         if ref.name not in instances:
-            raise ConfigError(f'{type_name} "{ref.name}" does not exist')
+            raise _unknown(type_name, ref.name)
         if not isinstance(instances[ref.name], interface) or ref.name in disabled:
             continue
         if ref.name in overrides or ref.name in multi:
@@ -303,6 +332,12 @@ def _expand(
     return [instances[name] for name in order]
 
 
+def _unknown(type_name: str, name: str) -> ConfigError:
+    # No name of a plugin has a dot. Upstream has no plugins that are named by their class.
+    hint = "; a class of your own is named module:Class" if "." in name else ""
+    return ConfigError(f'{type_name} "{name}" does not exist{hint}')
+
+
 def _check_enabled(
     enabled: Sequence[PluginRef], type_name: str, interface: type, instances: Mapping[str, Plugin]
 ) -> list[str]:
@@ -310,7 +345,7 @@ def _check_enabled(
     for ref in enabled:
         plugin = instances.get(ref.name)
         if plugin is None:
-            raise ConfigError(f'{type_name} "{ref.name}" does not exist')
+            raise _unknown(type_name, ref.name)
         if not isinstance(plugin, interface):
             raise ConfigError(f'plugin "{ref.name}" does not extend {type_name} plugin')
         if ref.name in names:

@@ -5,13 +5,14 @@ and computed again only for nodes that changed. A plugin that allows it declares
 
     reuse = Reuse(filter=Reads.NODE, score=Reads.PODS, pod=PodReads.SPEC)
 
-Without a declaration a plugin is asked in every cycle, which is always right.
+Without a declaration a plugin is asked in every cycle, which is always right. How a plugin may be
+asked instead of by Filter and Score is in `FastPlugin`.
 Not here: the reuse itself (`engine.equivalence`, `plugins.default_preemption`).
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray
@@ -21,7 +22,20 @@ from kubestow.index.nodes import Nodes
 
 # What of a pod answers depend on.
 Basis = Callable[[PodInfo], Hashable]
+AskRule = Callable[[CycleState, PodInfo], "Rule"]
 FinalScores = Callable[[CycleState, PodInfo, Nodes], IntArray | int | None]
+AskRowAnswers = Callable[[PodInfo], "RowAnswers | None"]
+
+
+class VersionedBasis(NamedTuple):
+    """A basis that reads more than the pod: it may answer differently whenever `version` gives
+    another value, which is called in every cycle."""
+
+    basis: Basis
+    version: Callable[[], Hashable]
+
+    def __call__(self, pod: PodInfo) -> Hashable:
+        return self.basis(pod)
 
 
 class Reads(IntEnum):
@@ -82,25 +96,19 @@ class Needs(NamedTuple):
 class RowAnswers:
     """What a plugin answers on all rows, where it keeps that itself. Compared by identity.
 
-    codes      int64[row], those of its filter; None if every node passes
-    scores     gives int64[row], its final scores; None if it has none
-    score_of   gives the score of one row
+    codes    int64[row], those of its filter; None if every node passes
+    scores   int64[row], its final scores; None if it has none
 
-    Where two attempts get the same object, its answers differ only on rows that the snapshot has
-    noted as changed in between: what nodes count of their pods, or the Node objects.
+    The arrays are changed in place, before the next attempt asks for the answers. Where two
+    attempts get the same object, its answers differ only on rows that the snapshot has noted as
+    changed in between: what nodes count of their pods, or the Node objects.
     """
 
-    __slots__ = ("codes", "score_of", "scores")
+    __slots__ = ("codes", "scores")
 
-    def __init__(
-        self,
-        codes: IntArray | None,
-        scores: Callable[[], IntArray] | None,
-        score_of: Callable[[int], int] | None,
-    ) -> None:
+    def __init__(self, codes: IntArray | None, scores: IntArray | None) -> None:
         self.codes = codes
         self.scores = scores
-        self.score_of = score_of
 
 
 class Rule:
@@ -131,32 +139,43 @@ class Rule:
 class Reuse(NamedTuple):
     """A plugin's declaration.
 
-    filter         what of the node a verdict reads; None: verdicts are not reused
-    score          the same for the raw score
-    pod            what of the pod both read
-    basis          what of that the answers depend on: pods with equal ones share them. ASKED for
-                   pods whose answers are not reused, because they depend on more than the pod and
-                   the node, such as claims. It reads no more than AMOUNTS, and its result is kept
-                   for pods that are equal in these until `version` changes. With PodReads.CLUSTER
-                   it is called for each pod, and says at which points the plugin has to be asked
-    version        differs from its last value whenever `basis` may answer differently; called in
-                   every cycle
-    rule           what is known of the filter in an attempt, after PreFilter
-    final_scores   what PreScore, Score and the normalisation come to, in one call: one number if it
-                   is the same for all nodes, None where PreScore skips the Score
-    row_answers    with PodReads.CLUSTER: what the plugin answers on all rows, up to date; None if
-                   it has to be asked. Called for pods that concern it, after `basis`; PreFilter,
-                   Filter, PreScore and Score may then be left out
+    filter   what of the node a verdict reads; None: verdicts are not reused
+    score    the same for the raw score
+    pod      what of the pod both read
+    basis    what of that the answers depend on: pods with equal ones share them. ASKED for pods
+             whose answers are not reused, because they depend on more than the pod and the node,
+             such as claims. It reads no more than SPEC and the names of resources, and its result
+             is kept for pods that are equal in these; that of a VersionedBasis until it may differ.
+             With PodReads.CLUSTER it is called for each pod, and says as a Concern at which points
+             the plugin has to be asked
     """
 
     filter: Reads | None = None
     score: Reads | None = None
     pod: PodReads = PodReads.ALL
     basis: Basis | None = None
-    version: Callable[[], Hashable] | None = None
-    rule: Callable[[CycleState, PodInfo], Rule] | None = None
-    final_scores: FinalScores | None = None
-    row_answers: Callable[[PodInfo], RowAnswers | None] | None = None
+
+
+class FastPlugin(Protocol):
+    """Methods that a plugin may have beside Filter and Score; those it has say the same as these.
+
+    Each may also be an attribute that is None: then the plugin has it not.
+    """
+
+    def filter_rule(self, state: CycleState, pod: PodInfo) -> Rule:
+        """What is known of the filter in an attempt, after PreFilter."""
+        ...
+
+    def final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int | None:
+        """What PreScore, Score and the normalisation come to, in one call: one number if it is the
+        same for all nodes, None where PreScore skips the Score."""
+        ...
+
+    def row_answers(self, pod: PodInfo) -> RowAnswers | None:
+        """With PodReads.CLUSTER: what the plugin answers on all rows, up to date; None if it has to
+        be asked. Called for pods that concern it, after `basis`; the other methods may then be left
+        out."""
+        ...
 
 
 NO_REUSE: Final = Reuse()

@@ -408,7 +408,7 @@ def run_scores(profile: Profile, state: CycleState, pod: PodInfo, nodes: Nodes) 
     normalized = [
         normalize_of(step, state, pod, scores) for step, scores in zip(steps, raw, strict=True)
     ]
-    _check_ranges(steps, normalized)
+    check_ranges(steps, normalized)
     total = np.zeros(len(nodes), np.int64)
     for step, scores in zip(steps, normalized, strict=True):
         total += scores * step.weight
@@ -503,8 +503,8 @@ def _score_error(prefix: str, name: str, error: Exception) -> ScoreError:
     return ScoreError(Status(Code.ERROR, error=PluginError(text), plugin=name))
 
 
-def _check_ranges(steps: Sequence[ScoreStep], normalized: Sequence[IntArray]) -> None:
-    """Raise for the first node with a score out of range, and there for the first plugin."""
+def check_ranges(steps: Sequence[ScoreStep], normalized: Sequence[IntArray]) -> None:
+    """Raise ScoreError for the first node with a score out of range, and its first such plugin."""
     first: tuple[int, str, int] | None = None
     for step, scores in zip(steps, normalized, strict=True):
         if len(scores) == 0 or (scores.min() >= MIN_NODE_SCORE and scores.max() <= MAX_NODE_SCORE):
@@ -524,9 +524,15 @@ def _check_ranges(steps: Sequence[ScoreStep], normalized: Sequence[IntArray]) ->
 
 # --- Reserve, Permit ---
 
+_NONE_SKIPPED: Final[frozenset[str]] = frozenset()
+
 
 def run_reserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-    for name, plugin in profile.reserve_steps:
+    # Where single plugin calls are measured, all of them are made: upstream makes and counts them.
+    skipped = _NONE_SKIPPED if state.meter.is_sampled else state.skip_filter
+    for name, plugin, reserves_filtered in profile.reserve_steps:
+        if reserves_filtered and name in skipped:
+            continue
         try:
             answer = plugin.reserve(state, pod, node_name)
             if answer is not None:
@@ -544,7 +550,7 @@ def run_reserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: st
 
 def run_unreserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> None:
     """Undo every Reserve, last first, including those that did not run."""
-    for name, plugin in reversed(profile.reserve_steps):
+    for name, plugin, _ in reversed(profile.reserve_steps):
         answer = guarded(
             lambda name=name, plugin=plugin: no_answer(
                 plugin.unreserve(state, pod, node_name), name, "unreserve"

@@ -1,7 +1,7 @@
 """The outcome of a plugin call, an extension point or an attempt (spec 04 §2.1)."""
 
 from enum import IntEnum
-from typing import Final, cast
+from typing import Final
 
 
 class Code(IntEnum):
@@ -47,14 +47,14 @@ class Status:
         self, code: Code, *reasons: str, error: Exception | None = None, plugin: str = ""
     ) -> None:
         # The declared types are not trusted: plugins of users make statuses.
-        if not isinstance(cast(object, code), Code):
+        if not isinstance(code, Code):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"code of a status of type {type(code).__name__}, expected a Code")
-        for reason in cast(tuple[object, ...], reasons):
-            if not isinstance(reason, str):
+        for reason in reasons:
+            if not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError(
                     f"reason of a status of type {type(reason).__name__}, expected text"
                 )
-        if error is not None and not isinstance(cast(object, error), Exception):
+        if error is not None and not isinstance(error, Exception):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(
                 f"error of a status of type {type(error).__name__}, expected an Exception"
             )

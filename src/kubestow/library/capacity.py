@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from kubestow.library.sources import Source, copies_of, documents_of, scheduler_of
+from kubestow.library.sources import Source, copies_of, documents_of, scheduler_of, texts_of
 from kubestow.simulator.capacity import drain_check as drain_checking
 from kubestow.simulator.capacity import fit as fitting
 from kubestow.simulator.capacity import headroom as rooms
@@ -49,7 +49,9 @@ def need(
     """
     setup = _setup(config, feature_gates)
     documents = documents_of(sources, strict=strict, gates=setup.gates)
-    return needing.need(documents, read_shapes(shapes), setup, tries_max=tries_max)
+    return needing.need(
+        documents, read_shapes(texts_of("shapes", shapes)), setup, tries_max=tries_max
+    )
 
 
 def drain_check(

@@ -12,7 +12,7 @@ from kubestow.editions import DEFAULT, edition_named
 from kubestow.engine.decision import Decision
 from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.errors import InputError
-from kubestow.library.sources import Source, documents_of, scheduler_of
+from kubestow.library.sources import Source, documents_of, scheduler_of, texts_of
 from kubestow.simulator.comparison.comparison import SchedulerComparison
 from kubestow.simulator.comparison.comparison import compare as compared
 from kubestow.simulator.comparison.material import read_material
@@ -128,8 +128,8 @@ def compare(
     "__main__":`. A variant that cannot be run is among the `failures` of the result. Raises
     InputError; `strict` as in `load_cluster`.
     """
-    gates = tuple(feature_gates)
-    read = read_variants(variants)
+    gates = texts_of("feature_gates", feature_gates)
+    read = read_variants(texts_of("variants", variants))
     wrong = next((each for each in read if each.problem), None)
     if wrong is not None:
         raise InputError(f'variant "{wrong.variant.name}": {wrong.problem}')

@@ -68,9 +68,9 @@ def change_cluster(
     """
     changes = InputChanges(
         add_nodes=tuple(NodesLike(count, like) for like, count in (add_nodes or {}).items()),
-        cordon=tuple(cordon),
-        drain=tuple(drain),
-        remove_pods=tuple(remove_pods),
+        cordon=texts_of("cordon", cordon),
+        drain=texts_of("drain", drain),
+        remove_pods=texts_of("remove_pods", remove_pods),
         reschedule=reschedule,
     )
     documents = documents_of(sources, strict=strict)
@@ -181,13 +181,20 @@ def _report(texts: Sequence[str], prefix: str, *, strict: bool) -> None:
 def scheduler_of(
     config: str | Path | None, feature_gates: Iterable[str]
 ) -> tuple[LoadedPlugins, FeatureGates]:
-    gates = parse_gates(feature_gates, edition_named(DEFAULT))
+    gates = parse_gates(texts_of("feature_gates", feature_gates), edition_named(DEFAULT))
     registry = rules_of(gates.edition).registry
     if config is None:
         return LoadedPlugins(SchedulerConfig(), dict(registry)), gates
     loaded = load_config(str(config), gates)
     check_config(loaded, gates)
     return load_plugins(loaded, registry), gates
+
+
+def texts_of(name: str, given: Iterable[str]) -> tuple[str, ...]:
+    """The texts of a parameter; InputError for one text alone, which is an iterable of letters."""
+    if isinstance(given, str):
+        raise InputError(f'{name} is "{given}", expected a list: {name}=["{given}"]')
+    return tuple(given)
 
 
 def _of_object(raw: Any, place: str) -> Document:

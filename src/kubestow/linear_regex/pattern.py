@@ -95,7 +95,7 @@ class Pattern:
         return found
 
     def _spread(self, threads: dict[int, int], context: Context) -> dict[int, int]:
-        """What is reached without a character, in the order of preference."""
+        """The threads after all steps that read no character, in the order of preference."""
         reached: dict[int, int] = {}
         stack = list(reversed(threads.items()))
         while stack:

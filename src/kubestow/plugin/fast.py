@@ -13,6 +13,7 @@ from kubestow.framework.reuse import (
     RowAnswers,
     RowCodes,
     Rule,
+    VersionedBasis,
 )
 from kubestow.index.follow import Follower
 from kubestow.index.held import NodesByItem
@@ -28,4 +29,5 @@ __all__ = [
     "RowAnswers",
     "RowCodes",
     "Rule",
+    "VersionedBasis",
 ]

@@ -15,8 +15,8 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import FloatArray, IntArray
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import MAX_NODE_SCORE
-from kubestow.framework.reuse import PodReads, Reads, Reuse
+from kubestow.framework.plugin import MAX_NODE_SCORE, Fragments
+from kubestow.framework.reuse import PodReads, Reads, Reuse, VersionedBasis
 from kubestow.index.image_rows import ImageRows
 from kubestow.index.nodes import Nodes
 
@@ -36,8 +36,7 @@ class ImageLocality:
         self.reuse = Reuse(
             score=Reads.NODE,
             pod=PodReads.SPEC,
-            basis=self._basis,
-            version=self._rows.names,
+            basis=VersionedBasis(self._basis, self._rows.names),
         )
 
     def _basis(self, pod: PodInfo) -> Hashable:
@@ -70,6 +69,14 @@ class ImageLocality:
             return np.where(sums < _SUM_MIN, 0, MAX_NODE_SCORE)
         clamped = np.clip(sums, _SUM_MIN, largest)
         return MAX_NODE_SCORE * (clamped - _SUM_MIN) // (largest - _SUM_MIN)
+
+    def sign_pod(self, pod: PodInfo) -> Fragments:
+        """Each image of a container once; image volumes do not count here."""
+        spec = pod.pod.spec
+        images = {
+            normalized_image(each.image) for each in (*spec.containers, *spec.init_containers)
+        }
+        return {"v1.Pod.Spec.CanonicalImageNames()": images}
 
     # Older versions read fewer images.
 

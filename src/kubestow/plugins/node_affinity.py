@@ -27,7 +27,7 @@ from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import PreFilterResult, Restriction
+from kubestow.framework.plugin import Fragments, PreFilterResult, Restriction
 from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.node_match import matches_required, matches_selector, preferred_score
@@ -91,6 +91,9 @@ class NodeAffinity:
             if mismatches is not None:
                 codes = mismatches if codes is None else np.where(matches, codes, mismatches)
         return codes
+
+    def sign_pod(self, pod: PodInfo) -> Fragments:
+        return bases.signed_node_affinity(pod)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _STATUSES[code]

@@ -13,7 +13,7 @@ from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import PreFilterResult
+from kubestow.framework.plugin import Fragments, PreFilterResult
 from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
@@ -53,6 +53,9 @@ class NodeDeclaredFeatures:
 
     def _required(self, pod: PodInfo) -> int:
         return required_features(pod.pod) if self._is_enabled else 0
+
+    def sign_pod(self, pod: PodInfo) -> Fragments:
+        return {"v1.Pod.Spec.RequiredFeatures()": self._required(pod)}
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _LACKING

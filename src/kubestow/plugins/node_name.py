@@ -9,6 +9,7 @@ from kubestow.arrays import IntArray
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import Fragments
 from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.node_match import name_matches
@@ -32,6 +33,9 @@ class NodeName:
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         wanted = pod.pod.spec.node_name
         return (~name_matches(nodes, wanted)).astype(np.int64) if wanted else None
+
+    def sign_pod(self, pod: PodInfo) -> Fragments:
+        return {"v1.Pod.Spec.NodeName": pod.pod.spec.node_name}
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _OTHER_NODE

@@ -13,7 +13,7 @@ from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import PreFilterResult
+from kubestow.framework.plugin import Fragments, PreFilterResult
 from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
@@ -56,6 +56,16 @@ class NodePorts:
         for port in wanted[1:]:
             taken = taken | _is_taken(nodes, port)
         return taken.astype(np.int64) if taken.any() else None
+
+    def sign_pod(self, pod: PodInfo) -> Fragments:
+        """The numbers alone, of all init containers as well."""
+        spec = pod.pod.spec
+        numbers = {
+            port.host_port
+            for container in (*spec.containers, *spec.init_containers)
+            for port in container.ports
+        }
+        return {"v1.Pod.Spec.HostPorts()": numbers - {0}}
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _TAKEN

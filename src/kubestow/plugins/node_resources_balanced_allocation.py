@@ -16,12 +16,12 @@ from kubestow.arrays import FloatArray, IntArray
 from kubestow.config.plugin_args import NodeResourcesBalancedAllocationArgs
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import MAX_NODE_SCORE
+from kubestow.framework.plugin import MAX_NODE_SCORE, Fragments
 from kubestow.framework.reuse import Reads
 from kubestow.framework.status import Status
 from kubestow.index.devices import DeviceCounts, KnownDevices
 from kubestow.index.nodes import Nodes
-from kubestow.plugins._shared.bases import unless_served_by_devices
+from kubestow.plugins._shared import bases
 from kubestow.plugins._shared.basic_loads import BasicLoads
 from kubestow.plugins._shared.scoring_resources import Loads, ScoredRequest, ScoringResources
 
@@ -45,8 +45,7 @@ class NodeResourcesBalancedAllocation:
         serves_devices = gates.enabled("DRAExtendedResource")
         known = KnownDevices.of(handle.objects, gates) if serves_devices else None
         self._device_classes = None if known is None else known.class_map
-        reuse = unless_served_by_devices(self._device_classes, None, Reads.NUMBERS)
-        self.reuse = reuse._replace(final_scores=self._final_scores)
+        self.reuse = bases.unless_served_by_devices(self._device_classes, None, Reads.NUMBERS)
         self._resources = ScoringResources(
             args.resources,
             use_non_zero=False,
@@ -61,10 +60,10 @@ class NodeResourcesBalancedAllocation:
         return None
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
-        scores = self._final_scores(state, pod, nodes)
+        scores = self.final_scores(state, pod, nodes)
         return 0 if scores is None else scores
 
-    def _final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int | None:
+    def final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int | None:
         amounts = self._resources.amounts_of(pod, self._view)
         if not any(amounts):
             return None
@@ -75,6 +74,9 @@ class NodeResourcesBalancedAllocation:
                 return _compared(*loads.evenness(nodes, cpu, memory))
         request = self._resources.counting(amounts)
         return balance_scores(self._resources.loads(nodes, request))
+
+    def sign_pod(self, pod: PodInfo) -> Fragments | None:
+        return bases.signed_request(pod, self._device_classes, use_pod_level=self._use_pod_level)
 
     def scored_request(self, state: CycleState) -> ScoredRequest:
         """What PreScore stored."""

@@ -12,6 +12,7 @@ from kubestow.arrays import IntArray
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import Fragments
 from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
@@ -41,6 +42,9 @@ class NodeUnschedulable:
         if not cordoned.any() or self._tolerates_cordon(pod.pod):
             return None
         return cordoned.astype(np.int64)
+
+    def sign_pod(self, pod: PodInfo) -> Fragments:
+        return bases.signed_tolerations(pod)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _CORDONED

@@ -11,6 +11,7 @@ from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import Fragments
 from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
@@ -44,6 +45,9 @@ class TaintToleration:
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         codes = untolerated(nodes, pod.tolerations, comparison_operators=self._comparison_operators)
         return codes if codes is not None and codes.any() else None
+
+    def sign_pod(self, pod: PodInfo) -> Fragments:
+        return bases.signed_tolerations(pod)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return _UNTOLERATED

@@ -24,6 +24,7 @@ from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import Fragments
 from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.follow import Follower, Sources
@@ -89,6 +90,9 @@ class VolumeRestrictions:
         codes = np.full(len(nodes.snapshot), otherwise, np.int64)
         codes[rows] = _DISK_CONFLICT
         return codes[nodes.rows]
+
+    def sign_pod(self, pod: PodInfo) -> Fragments:
+        return bases.signed_volumes(pod)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         match code:

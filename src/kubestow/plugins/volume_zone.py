@@ -30,6 +30,7 @@ from kubestow.config.plugin_args import PluginArgs
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
+from kubestow.framework.plugin import Fragments
 from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.distinct import per_distinct
@@ -83,6 +84,9 @@ class VolumeZone:
         return nodes.tracked(
             (self.name, entries), Depends.NODE, lambda nodes: _codes(nodes, entries)
         )
+
+    def sign_pod(self, pod: PodInfo) -> Fragments:
+        return bases.signed_volumes(pod)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         if code == UNREADABLE:

@@ -57,7 +57,7 @@ from kubestow.queue.moves import Judge, Place, Verdict, judge, judge_missed, pla
 from kubestow.queue.nominator import Nominator, PodLister
 from kubestow.queue.parked import ParkedPod, ParkedPods
 from kubestow.queue.protocol import PreCheck, QueueStatistics
-from kubestow.queue.queued_pod import QueuedPod
+from kubestow.queue.queued_pod import QueuedPod, Signature
 from kubestow.queue.timers import Occupancy, flush_after_each_pause, flush_each_second
 
 _LOG: Final = logging.getLogger(__name__)
@@ -162,6 +162,10 @@ class SchedulingQueue:
         self.nominator = Nominator(find=self._find_pod_info, pod_lister=pod_lister)
         # Called with the key of each pod that was put somewhere else; must not call back.
         self.on_moved: Callable[[str], None] | None = None
+        # Gives pods their signatures, if pods of some profile have one.
+        self.sign: Callable[[PodInfo], Signature | None] | None = None
+        # How many attempts have begun.
+        self.scheduling_cycle = 0
         self._is_closed = False
         self._poppable = asyncio.Event()
         self._timers: list[asyncio.Task[None]] = []
@@ -460,10 +464,15 @@ class SchedulingQueue:
     # --- Records ------------------------------------------------------------------------------
 
     def _new_record(self, pod: Pod) -> QueuedPod:
-        return QueuedPod(self._info_of(pod), timestamp_ns=self._clock.now_ns())
+        queued_pod = QueuedPod(self._info_of(pod), timestamp_ns=self._clock.now_ns())
+        if self.sign is not None:
+            queued_pod.signature = self.sign(queued_pod.pod_info)
+        return queued_pod
 
     def _swap_pod(self, queued_pod: QueuedPod, old: Pod, new: Pod) -> None:
         queued_pod.pod_info.update(new)
+        if self.sign is not None:
+            queued_pod.signature = self.sign(queued_pod.pod_info)
         self.nominator.update(old, new)
 
     def _find_pod_info(self, key: str) -> PodInfo | None:
@@ -494,6 +503,7 @@ class SchedulingQueue:
                 object_ref(queued_pod.pod.metadata),
             )
             return False
+        self.scheduling_cycle += 1
         if queued_pod.has_rejectors:
             self._count_rejectors(queued_pod, -1)
         if self.on_moved is not None:

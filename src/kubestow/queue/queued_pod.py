@@ -5,7 +5,7 @@ writes everything except the rejectors, which the failure handler replaces by `r
 attempt. Times are wall-clock nanoseconds.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from kubestow.api.pod import Pod
@@ -15,6 +15,9 @@ from kubestow.framework.events import ClusterEvent
 
 # Midnight of 1 January of year 1, before any time of the clock: a backoff that is always over.
 ZERO_TIME_NS: Final = -62_135_596_800 * NANOSECONDS
+
+# Fragments by name.
+Signature = Mapping[str, object]
 
 NO_PLUGINS: Final[frozenset[str]] = frozenset()
 
@@ -32,6 +35,7 @@ class QueuedPod:
         "initial_attempt_ns",
         "pending_plugins",
         "pod_info",
+        "signature",
         "timestamp_ns",
         "unschedulable_count",
         "unschedulable_plugins",
@@ -52,6 +56,8 @@ class QueuedPod:
         self.gating_events: tuple[ClusterEvent, ...] = ()
         self.was_flushed_from_unschedulable = False
         self.flush_timestamp_ns: int | None = None
+        # What equal pods are found by (spec 04 §15); None: there is none.
+        self.signature: Signature | None = None
 
     @property
     def pod(self) -> Pod:
@@ -123,6 +129,7 @@ class QueuedPod:
         copy.gating_plugin = self.gating_plugin
         copy.gating_events = self.gating_events
         copy.flush_timestamp_ns = self.flush_timestamp_ns
+        copy.signature = self.signature
         return copy
 
     def __repr__(self) -> str:

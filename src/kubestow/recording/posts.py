@@ -51,7 +51,7 @@ class RecordingPost:
 
 
 def checksum_of(url: str, body: bytes) -> int:
-    """By which an answer is found again: the same scheduler sends the same request.
+    """The key by which an answer is found again: the same scheduler sends the same request.
 
     Without the password of an address, which is not in the recording: the sum would confirm a
     guess.

@@ -63,14 +63,14 @@ class Recorder(Observer):
         self.start_again(sink)
 
     def start_again(self, sink: RecordSink) -> None:
-        """From here on, records go to this sink, and times count from now."""
+        """Send all further records to this sink; their times count from now."""
         self._records, self._flush = sink.records, sink.flush
         self._started_s = self._clock.monotonic_s()
         self._started_ns = self._clock.now_ns()
         self._ahead_ns = 0
 
     def handler(self, cls: type[T]) -> Handler[T]:
-        """For the informer of a kind; it comes before the handlers of the scheduler."""
+        """A handler that records what an informer reports; register it before the scheduler's."""
         kind = cls.__name__
 
         def changed(_: T, new: T) -> None:

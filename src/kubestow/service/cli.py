@@ -118,7 +118,7 @@ def options(
 
 
 def prepare_streams() -> None:
-    """What is written to a closed stream is dropped, and no text fails for its letters.
+    """Make printing safe: a closed stream takes and drops all, and no text fails for its letters.
 
     Files and other programs get UTF-8 whatever the locale is, as from kubectl. On a terminal "?"
     stands for what its encoding does not have.

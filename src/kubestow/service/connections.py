@@ -148,7 +148,7 @@ async def edition_to_run(options: SchedulerOptions) -> Edition | None:
 
 
 async def edition_once_known(options: SchedulerOptions) -> Edition:
-    """As `edition_to_run`, when the server answers, whenever that is."""
+    """The edition to run, as `edition_to_run` says; waits until the server answers."""
     edition = await _edition_to_run(options, repeat(VERSION_PAUSE_S))
     assert edition is not None
     return edition

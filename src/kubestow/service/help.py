@@ -22,6 +22,7 @@ _PLACEHOLDERS: Final = (
     (re.compile(r"<([^<>]*\|[^<>]*)>"), r"\1"),
 )
 _LIMITS: Final = (
+    (re.compile(r"(default: |[<>]=)(\d+)\.0(?![\d.])"), r"\1\2"),
     (re.compile(r"(-?[0-9.]+)<=x<=(-?[0-9.]+)"), r"\1 to \2"),
     (re.compile(r"x>=(-?[0-9.]+)"), r"\1 or more"),
     (re.compile(r"x<=(-?[0-9.]+)"), r"\1 or less"),
@@ -109,8 +110,8 @@ def write_definitions(formatter: Any, heading: str, records: Sequence[tuple[str,
 
 
 def _write_text(formatter: Any, text: str | None) -> None:
-    """Write paragraphs. Lines of one that begins with a backspace stay, as commands do that can be
-    pasted."""
+    """Write paragraphs. Lines of one that begins with a backspace stay, as do commands that can be
+    pasted; an example is one command."""
     for paragraph in cleandoc(text or "").split("\n\n") if text else ():
         formatter.write_paragraph()
         if paragraph.startswith("\b\n"):
@@ -119,6 +120,9 @@ def _write_text(formatter: Any, text: str | None) -> None:
                 for line in paragraph.splitlines()[1:]
                 for part in _continued(line, formatter.width - len(_GAP))
             ]
+        elif paragraph.startswith("Example: "):
+            command = " ".join(paragraph.split())
+            lines = _continued(command, formatter.width - len(_GAP))
         else:
             lines = textwrap.wrap(paragraph, formatter.width - len(_GAP), **_WHOLE_WORDS)
         formatter.write("".join(f"{_GAP}{line}\n" for line in lines))
@@ -126,16 +130,17 @@ def _write_text(formatter: Any, text: str | None) -> None:
 
 def _continued(command: str, width: int) -> list[str]:
     """A command of a shell on several lines, if one is too short for it; each begins with an
-    option."""
+    option, where that is short enough."""
+    if len(command) <= width:
+        return [command]
     lines: list[str] = []
-    for part in re.split(r" (?=-)", command):
-        if lines and len(lines[-1]) + len(f" {part} \\") <= width:
-            lines[-1] += f" {part}"
-        else:
-            lines.append(_GAP + part if lines else part)
-    return (
-        [command] if len(command) <= width else [f"{line} \\" for line in lines[:-1]] + lines[-1:]
-    )
+    for option in re.split(r" (?=-)", command):
+        for part in textwrap.wrap(option, width - len(f"{_GAP} \\"), **_WHOLE_WORDS):
+            if lines and len(lines[-1]) + len(f" {part} \\") <= width:
+                lines[-1] += f" {part}"
+            else:
+                lines.append(_GAP + part if lines else part)
+    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 
 def _plain(names: str, text: str) -> tuple[str, str]:

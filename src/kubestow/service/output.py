@@ -35,7 +35,7 @@ class _PlainConsole(Console):
 
 
 def stdout() -> Console:
-    """For texts with colours; without a terminal lines are not wrapped."""
+    """The console for results, with colours; without a terminal lines are not wrapped."""
     is_terminal = sys.stdout.isatty()
     return _PlainConsole(
         width=None if is_terminal else 200, highlight=False, soft_wrap=not is_terminal
@@ -43,7 +43,7 @@ def stdout() -> Console:
 
 
 def stderr() -> Console:
-    """For progress and remarks, so that output can be piped."""
+    """The console for progress and remarks, so that results can be piped."""
     return _PlainConsole(stderr=True, highlight=False, soft_wrap=True)
 
 

@@ -510,7 +510,7 @@ class SchedulerProcess(ServiceProcess):
         await self.watcher.wait_following()
 
     async def _prepare(self) -> None:
-        """Also as a standby: then the first pod after a change of the leader does not wait."""
+        """Prepare the scheduler, also as a standby: no pod waits for it when the leader changes."""
         await self.watcher.wait_synced()
         self.scheduler.prepare()
 

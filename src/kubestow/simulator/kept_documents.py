@@ -27,13 +27,13 @@ _OF_CONTAINERS: Final = frozenset(
 
 
 def without_copied_parts(document: JsonObject) -> JsonObject:
-    """Without copies of manifests and without parameters for drivers of devices; for a file that
-    has a cluster as it is. The same document if nothing is left out."""
+    """The document without copies of manifests and parameters for drivers of devices, for a file
+    that has a cluster as it is. The same object if nothing is left out."""
     return _changed_fields(document, _COPIED)
 
 
 def without_unread_parts(document: JsonObject) -> JsonObject:
-    """Without all that no rule reads and that may be secret."""
+    """The document without all that no rule reads and that may be secret."""
     document = _changed_fields(document, _UNREAD)
     if document.get("kind") == "StorageClass":
         return removed_at(document, ("parameters",))

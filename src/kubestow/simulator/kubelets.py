@@ -117,16 +117,16 @@ class FakeKubelets:
         stored = event.stored
         if self._guard.failed:
             return True
-        if event.type == "DELETED":
-            self._forget(stored.uid)
-            return False
         pod = _pod_of(stored)
+        if event.type == "DELETED":
+            self._forget(pod.metadata.uid)
+            return False
         if pod.metadata.deletion_timestamp is not None or (
             pod.status.start_time is None and self._start_delay_s <= 0
         ):
             return True
         try:
-            self._handle(stored)
+            self._handle(stored, pod)
         except Exception:
             return True  # The task meets it again, and reports it.
         return False
@@ -152,14 +152,14 @@ class FakeKubelets:
         if status is not None:
             self._patch_status(stored, status)
         if (newest := self._newest(stored)) is not None:
-            self._handle(newest)
+            self._handle(newest, _pod_of(newest))
 
     def _after_pod(self, event: WatchEvent) -> None:
         if event.type == "DELETED":
             self._forget(event.stored.uid)
         elif (newest := self._newest(event.stored)) is not None:
             # An older state would start a pod that has been started since.
-            self._handle(newest)
+            self._handle(newest, _pod_of(newest))
 
     def _host(self, node_name: str) -> "_Host":
         """The node as it is now."""
@@ -180,8 +180,7 @@ class FakeKubelets:
             return stored
         return newest if newest is not None and newest.uid == stored.uid else None
 
-    def _handle(self, stored: StoredObject) -> None:
-        pod = _pod_of(stored)
+    def _handle(self, stored: StoredObject, pod: Pod) -> None:
         is_ending, node_name = pod.metadata.deletion_timestamp is not None, pod.spec.node_name
         if not node_name or not (is_ending or self._starts_pods) or pod in self._standing:
             return
@@ -198,25 +197,25 @@ class FakeKubelets:
     # --- A pod's run --------------------------------------------------------------------------
 
     def _later(
-        self, stored: StoredObject, delay_s: float, work: Callable[[StoredObject], None]
+        self, stored: StoredObject, delay_s: float, work: Callable[..., None], *args: object
     ) -> None:
         """Call `work` with the newest state of a pod after a delay; without one, at once."""
         if delay_s <= 0:
-            work(stored)
+            work(stored, *args)
             return
         # Not in the context of what has written the pod, which may be another part.
         self._next[stored.uid] = self._loop.call_later(
-            delay_s, self._do, stored, work, context=self._context
+            delay_s, self._do, stored, work, *args, context=self._context
         )
 
-    def _do(self, stored: StoredObject, work: Callable[[StoredObject], None]) -> None:
+    def _do(self, stored: StoredObject, work: Callable[..., None], *args: object) -> None:
         self._next.pop(stored.uid, None)
         newest = self._newest(stored)
         if newest is None:
             return
         pod = _pod_of(newest)
         if not (is_terminating(pod) or self._host(pod.spec.node_name).is_stopped):
-            self._guard.run(newest, partial(work, newest))
+            self._guard.run(newest, partial(work, newest, *args))
 
     def _start(self, stored: StoredObject) -> None:
         self._run_containers(stored, 0)
@@ -234,18 +233,9 @@ class FakeKubelets:
         pod_ip = value_at(document, "status", "podIP")
         if not pod_ip:
             self._started_count += 1
-        number, host_ip = self._started_count, self._host(pod.spec.node_name).address
-
-        def status(document: JsonObject) -> JsonObject:
-            return kubelet_status.running(
-                document,
-                now=whole_seconds(now_ns),
-                pod_ip=pod_ip or _pod_address(number),
-                host_ip=host_ip,
-                restarts=restarts,
-            )
-
-        self._write_status(stored, kubelet_status.running_status(pod, now_ns), status)
+        host_ip = self._host(pod.spec.node_name).address
+        started = _Started(now_ns, pod_ip or self._started_count, host_ip, restarts)
+        self._write_status(stored, kubelet_status.running_status(pod, now_ns), started)
         if self._log is not None:
             for container in pod.spec.containers:
                 self._record(stored, "Started", f"Started container {container.name}")
@@ -255,19 +245,14 @@ class FakeKubelets:
         if run is None:
             return
         # Even a run of no length takes some time, so that watchers see the pod running.
-        self._later(stored, max(run.seconds, 0.001), lambda newest: self._finish(newest, run))
+        self._later(stored, max(run.seconds, 0.001), self._finish, run)
 
     def _finish(self, stored: StoredObject, run: Run) -> None:
         now_ns = self._clock.now_ns()
         policy = value_at(stored.desired, "spec", "restartPolicy")
         if policy == "Never" or (policy == "OnFailure" and run.exit_code == 0):
-            self._write_status(
-                stored,
-                kubelet_status.ended_status(_pod_of(stored), now_ns, run.exit_code),
-                lambda document: kubelet_status.ended(
-                    document, now=whole_seconds(now_ns), exit_code=run.exit_code
-                ),
-            )
+            typed = kubelet_status.ended_status(_pod_of(stored), now_ns, run.exit_code)
+            self._write_status(stored, typed, _Ended(now_ns, run.exit_code))
             return
         document, now = stored.document, whole_seconds(now_ns)
         restarts = kubelet_status.restart_count(document)
@@ -308,19 +293,14 @@ class FakeKubelets:
         return whole_seconds(self._clock.now_ns())
 
     def _write_status(
-        self, stored: StoredObject, typed: PodStatus, status: Callable[[JsonObject], JsonObject]
+        self, stored: StoredObject, typed: PodStatus, made: "_Started | _Ended"
     ) -> None:
-        """Write the pod with another phase; `status` makes what changes in the document."""
+        """Write the pod with another phase; `made` makes what changes in the document."""
         if self._pods.get(stored.key) is not stored:
             # A second try after a fault: the pod has changed since.
-            self._patch_status(stored, status(stored.document))
+            self._patch_status(stored, made.status(stored.document))
             return
-
-        def edit(document: JsonObject) -> JsonObject:
-            merged = merge_patch(as_object(document.get("status")), status(document))
-            return {**document, "status": merged}
-
-        self._cluster.write_status(stored, typed, edit)
+        self._cluster.write_status(stored, typed, made)
 
     def _patch_status(self, stored: StoredObject, status: JsonObject) -> None:
         with suppress(ApiError):  # The pod may have been deleted or replaced meanwhile.
@@ -333,6 +313,57 @@ class FakeKubelets:
         if self._log is not None:
             kind = "Warning" if is_warning else "Normal"
             self._log.record(stored, reporter="kubelet", reason=reason, note=note, type=kind)
+
+
+# What makes a document is kept as long as the pod, and most are never read. So these are objects
+# with a few fields: a function with what it refers to would be ten of them.
+
+
+class _Started:
+    """The edit of a pod whose containers run from now on."""
+
+    __slots__ = ("_host_ip", "_now_ns", "_pod_ip", "_restarts")
+
+    def __init__(self, now_ns: int, pod_ip: str | int, host_ip: str, restarts: int) -> None:
+        """`pod_ip` may be the how many-th pod it is that was started."""
+        self._now_ns = now_ns
+        self._pod_ip = pod_ip
+        self._host_ip = host_ip
+        self._restarts = restarts
+
+    def status(self, document: JsonObject) -> JsonObject:
+        pod_ip = self._pod_ip
+        return kubelet_status.running(
+            document,
+            now=whole_seconds(self._now_ns),
+            pod_ip=pod_ip if isinstance(pod_ip, str) else _pod_address(pod_ip),
+            host_ip=self._host_ip,
+            restarts=self._restarts,
+        )
+
+    def __call__(self, document: JsonObject) -> JsonObject:
+        return _with_status(document, self.status(document))
+
+
+class _Ended:
+    """The edit of a pod whose containers have ended for good."""
+
+    __slots__ = ("_exit_code", "_now_ns")
+
+    def __init__(self, now_ns: int, exit_code: int) -> None:
+        self._now_ns = now_ns
+        self._exit_code = exit_code
+
+    def status(self, document: JsonObject) -> JsonObject:
+        now = whole_seconds(self._now_ns)
+        return kubelet_status.ended(document, now=now, exit_code=self._exit_code)
+
+    def __call__(self, document: JsonObject) -> JsonObject:
+        return _with_status(document, self.status(document))
+
+
+def _with_status(document: JsonObject, changed: JsonObject) -> JsonObject:
+    return {**document, "status": merge_patch(as_object(document.get("status")), changed)}
 
 
 class _Host(NamedTuple):

@@ -21,7 +21,6 @@ from kubestow.cluster.resources import NODES
 from kubestow.errors import NotFoundError
 
 NODE_NETWORK: Final = IPv4Network("172.18.0.0/16")
-KUBELET_VERSION: Final = "v1.36.0"
 _PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
@@ -59,7 +58,7 @@ class NodeRegistration:
                 {"type": "Hostname", "address": node.name},
             ]
         if not status.get("nodeInfo"):
-            patch["nodeInfo"] = _node_info()
+            patch["nodeInfo"] = _node_info(f"{self._cluster.gates.edition.version}.0")
         with suppress(NotFoundError):
             if HOSTNAME_LABEL not in as_object(node.metadata.get("labels")):
                 metadata = {"labels": {HOSTNAME_LABEL: node.name}}
@@ -91,9 +90,9 @@ def reported_conditions(given: dict[str, JsonObject], *, now: str) -> list[JsonO
     return list(found.values())
 
 
-def _node_info() -> JsonObject:
+def _node_info(kubelet_version: str) -> JsonObject:
     return {
-        "kubeletVersion": KUBELET_VERSION,
+        "kubeletVersion": kubelet_version,
         "kubeProxyVersion": "",
         "operatingSystem": "linux",
         "architecture": "amd64",

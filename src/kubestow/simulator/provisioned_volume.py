@@ -92,7 +92,7 @@ def _topology_of(
 
 
 def _first_allowed(storage_class: StorageClass) -> Mapping[str, str]:
-    """Without a node the volume is in the first topology that the class allows."""
+    """The first topology that the class allows, for a volume that is made without a node."""
     for term in storage_class.allowed_topologies:
         expressions = term.match_label_expressions
         return {expression.key: expression.values[0] for expression in expressions}

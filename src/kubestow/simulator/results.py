@@ -187,7 +187,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def amounts_of(resources: Resources) -> dict[str, int]:
-    """By name; without what is zero."""
+    """The amounts by name of the resource; those of zero are left out."""
     amounts = {
         "cpu": resources.milli_cpu,
         "memory": resources.memory,

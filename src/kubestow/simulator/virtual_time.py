@@ -116,7 +116,15 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         """Run what is ready; called by asyncio again and again until the loop is stopped."""
         ready, jumping = self._ready, self._jumping
         while True:
-            if not ready or jumping.has_files:
+            timers = self._timers
+            if not ready and timers and jumping.only_jumps and not self._stopping:
+                # As `_wait`, without a call: mostly the next timer is all there is.
+                timeout_s = timers[0][0] - self._virtual_s
+                if timeout_s <= 0 or timers[0][2].cancelled():
+                    self._wait()
+                else:
+                    self.nothing_is_ready(timeout_s)
+            elif not ready or jumping.has_files:
                 self._wait()
             timers, due_s = self._timers, self._due_s
             while timers and timers[0][0] < due_s:
@@ -163,11 +171,23 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         else:
             self._process_events(jumping.select(timeout_s))
 
+    def call_next(self, callback: Callable[[], object]) -> asyncio.Handle | None:
+        """Call a function in the next turn; at once if nothing else would come before it.
+
+        Only for the end of a callback: what it would do after it comes too late then.
+        """
+        if self._ready or self._stopping:
+            return self.call_soon(callback)
+        callback()
+        return None
+
     def nothing_is_ready(self, timeout_s: float | None) -> None:
         """Called when every task waits; the next timer is due in `timeout_s`, if one is set."""
         if timeout_s is None:
             raise StalledError("nothing is left to do and no timer is set")
-        self.advance(timeout_s)
+        # As `advance`, without a call.
+        now_s = self._virtual_s = self._virtual_s + timeout_s
+        self._due_s = now_s + math.ulp(now_s)
 
 
 class _Handle(asyncio.Handle):

@@ -19,7 +19,8 @@ view          `UsageView`: how a scheduler reads it. A plugin has it as `handle.
               a source; `SchedulerFactory(usage=...)` and `DecidingHalf(usage=...)` take it. Nothing
               of it waits or reads from outside: a source adds to the store in the background.
               `version` differs from its last value whenever a node's columns have changed,
-              `pod_version` whenever those of a pod or workload have.
+              `pod_version` whenever those of a pod or workload have, `slot_version` whenever
+              `slots_of` answers differently.
               `slots_of(names)` maps node names to positions of the columns; -1 where a node has no
               measurement. `nodes` are the columns, `age_s` follows from `nodes.time_ns`.
 workload      `workload_of(pod)`: the key by which pods are siblings, "" for a pod of its own.

@@ -9,6 +9,7 @@ its pods in `_pods`.
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Final
 
 import msgspec
@@ -48,6 +49,7 @@ class UsageStore:
     def __init__(self, *, history: int = HISTORY_MAX) -> None:
         assert 1 <= history <= HISTORY_MAX, history
         self.version = 0
+        self.slot_version = 0
         self.pod_version = 0
         self._slots: dict[str, int] = {}
         self._free: list[int] = []
@@ -68,7 +70,7 @@ class UsageStore:
 
     def slots_of(self, names: Sequence[str]) -> IntpArray:
         slots = self._slots
-        return np.array([slots.get(name, -1) for name in names], np.intp)
+        return np.fromiter(map(slots.get, names, repeat(-1)), np.intp, len(names))
 
     def pod(self, namespace: str, name: str) -> PodUsage | None:
         return self._pods.get((namespace, name))
@@ -126,10 +128,12 @@ class UsageStore:
         limits = np.array([[CPU_MILLI_MAX], [MEMORY_BYTES_MAX]], np.int64)
         is_good = np.logical_and.reduce((amounts >= 0) & (amounts <= limits))
         self.refuse("bad amount", int(np.count_nonzero(~is_good)))
-        slots = np.full(len(names), -1, np.intp)
-        slots[is_good] = [
-            self._slot_for(names[position], time_ns)
-            for position in np.flatnonzero(is_good).tolist()
+        slots = self.slots_of(names)
+        is_easy = is_good & (slots >= 0)
+        is_easy[is_easy] = self._nodes.time_ns[slots[is_easy]] < time_ns
+        slots[~is_easy] = [
+            self._slot_for(names[position], time_ns) if is_good[position] else -1
+            for position in np.flatnonzero(~is_easy).tolist()
         ]
         taken = np.flatnonzero(slots >= 0)
         series = np.broadcast_to(amounts[:, taken], (SERIES, RESOURCES, len(taken)))
@@ -138,6 +142,7 @@ class UsageStore:
 
     def forget_old(self, now_ns: int) -> None:
         """Drop nodes and pods that were not measured for a long time."""
+        versions = self.version, self.pod_version
         times = self._nodes.time_ns
         for name, slot in list(self._slots.items()):
             if now_ns - times[slot] > KEPT_NS:
@@ -146,6 +151,8 @@ class UsageStore:
             if now_ns - usage.time_ns <= KEPT_NS:
                 break  # They are in the order in which they were measured last.
             self._drop_pod(key)
+        if versions != (self.version, self.pod_version):
+            self._notify()
 
     def _notify(self) -> None:
         for subscriber in self._subscribers:
@@ -187,6 +194,7 @@ class UsageStore:
         if not self._free:
             self._grow()
         slot = self._slots[name] = self._free.pop()
+        self.slot_version += 1
         return slot
 
     def _write(self, slots: IntpArray, times_ns: IntArray, series: IntArray) -> None:
@@ -199,6 +207,7 @@ class UsageStore:
         self._free.append(slot)
         self._nodes.clear(slot)
         self.version += 1
+        self.slot_version += 1
 
     def _grow(self) -> None:
         used = len(self._nodes)

@@ -70,6 +70,11 @@ class UsageView(Protocol):
         ...
 
     @property
+    def slot_version(self) -> int:
+        """Changes whenever a node has got a slot or lost it."""
+        ...
+
+    @property
     def pod_version(self) -> int:
         """Changes whenever the measurement of a pod or a workload has changed."""
         ...
@@ -82,7 +87,7 @@ class UsageView(Protocol):
         ...
 
     def subscribe(self, subscriber: Callable[[], None]) -> None:
-        """Call the subscriber after each addition of measurements."""
+        """Call the subscriber whenever measurements were added or dropped."""
         ...
 
     def pod(self, namespace: str, name: str) -> PodUsage | None: ...

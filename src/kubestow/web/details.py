@@ -192,7 +192,7 @@ def find_node(follower: PageFollower, name: str) -> NodeDetail | None:
 
 
 class AttemptFilter(NamedTuple):
-    """Which attempts are wanted; what is empty does not matter.
+    """Which attempts are shown; an empty field selects all.
 
     before   those with a lower number
     result   `failed` is any that found no node

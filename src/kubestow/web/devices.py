@@ -72,7 +72,7 @@ Holders = dict[tuple[str, str, str], tuple[tuple[str, ...], tuple[str, ...]]]
 
 
 def _holders(objects: ClusterObjects) -> Holders:
-    """By device, the claims that have it and their pods."""
+    """The claims that have each device, and their pods."""
     found: Holders = {}
     for claim in objects.resource_claims:
         allocation, namespace = claim.status.allocation, claim.metadata.namespace

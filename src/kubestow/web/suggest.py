@@ -39,7 +39,7 @@ class Suggested(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def no_suggestions(namespace: str, name: str) -> Suggested:
-    """For a scheduler that must not wait."""
+    """A note in place of suggestions, for a scheduler that must not wait for a search."""
     return Suggested(
         note=f"kubestow explain -n {namespace} {name} searches for changes that make it fit"
     )

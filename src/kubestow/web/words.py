@@ -64,7 +64,7 @@ class WordLists:
         return any(len(each.words) > WORDS_MAX for each in lists)
 
     def amounts(self, resources: Resources, *, pods: int) -> tuple[int, ...]:
-        """By resource, in the order of the list."""
+        """The amounts in the order of the list of resources."""
         first = (resources.milli_cpu, resources.memory, resources.ephemeral_storage, pods)
         if not resources.scalar:
             return first

@@ -85,6 +85,20 @@ def test_pods_of_one_template_share_their_spec():
     assert first.uid != second.uid
 
 
+def test_pods_of_one_template_share_labels_and_document_and_struct_share_annotations():
+    cluster = MemoryCluster(ManualClock())
+    first, second = (
+        cluster.create(
+            PODS,
+            {"metadata": {"name": name, "labels": {"a": "b"}, "annotations": {"own": name}},
+             "spec": SPECS[0]},
+        )
+        for name in "ab"
+    )  # fmt: skip
+    assert first.typed.metadata.labels is second.typed.metadata.labels
+    assert second.typed.metadata.annotations is second.document["metadata"]["annotations"]
+
+
 def test_the_pods_admitted_last_are_kept(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pod_admission, "ADMITTED_MAX", 2)
     cluster = MemoryCluster(ManualClock())

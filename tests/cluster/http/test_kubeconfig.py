@@ -287,7 +287,7 @@ def test_outside_of_a_pod_only_the_environment_is_left(
         pytest.param("a: &a [*a]", "at line 1: an alias must not contain itself", id="circular"),
         pytest.param("users: 2024-99-99", "is not valid", id="no-date"),
         pytest.param("users: !!int hush", "is not YAML at line 1", id="not-its-tag"),
-        pytest.param("a: 1\n---\nb: 2", "is not YAML", id="two-documents"),
+        pytest.param("a: 1\n---\nb: 2", "has 2 documents, expected one", id="two-documents"),
     ],
 )
 def test_a_file_that_stands_for_too_much_is_refused(tmp_path: Path, text: str, message: str):

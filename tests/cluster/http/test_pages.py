@@ -7,7 +7,7 @@ import pytest
 
 from kubestow.api.nested_spans import NestedSpans
 from kubestow.api.pod import Pod
-from kubestow.cluster.http.pages import decode_page, decode_page_in_turns
+from kubestow.cluster.http.pages import ListPage, decode_page
 from kubestow.cluster.http.undecodable import UndecodableObjects
 from kubestow.errors import ApiError
 
@@ -32,12 +32,16 @@ def _page(*items: bytes) -> bytes:
     return b'{"kind":"PodList","metadata":%s,"items":[%s]}' % (metadata, b", ".join(items))
 
 
+def _decoded(raw: bytes) -> ListPage[Pod]:
+    return asyncio.run(decode_page(Pod, raw, UndecodableObjects()))
+
+
 def _names(pods: Any) -> list[str]:
     return [pod.metadata.name for pod in pods]
 
 
 def test_deep_objects_are_decoded_beside_others() -> None:
-    page = decode_page(Pod, _page(_pod("a"), _deep("b"), _pod("c")), UndecodableObjects())
+    page = _decoded(_page(_pod("a"), _deep("b"), _pod("c")))
     assert _names(page.items) == ["a", "b", "c"]
     assert [pod.spec.node_name for pod in page.items] == ["n", "n", "n"]
     assert (page.metadata.resource_version, page.metadata.continue_token) == ("7", "more")
@@ -45,7 +49,7 @@ def test_deep_objects_are_decoded_beside_others() -> None:
 
 def test_objects_that_are_not_valid_are_skipped_by_name() -> None:
     raw = _page(_pod("a", node=b"7"), _pod("b\xff"), _deep("c", node=b"[]"), _pod("d"))
-    page = decode_page(Pod, raw, UndecodableObjects())
+    page = _decoded(raw)
     assert _names(page.items) == ["b\ufffd", "d"]
     assert [meta.name for meta in page.skipped] == ["a", "c"]
 
@@ -55,7 +59,7 @@ def test_a_page_may_be_empty(items: bytes) -> None:
     # Without the deep field it would be decoded as a whole.
     deep = b"[" * LEVELS + b"]" * LEVELS
     raw = b'{"metadata":{"resourceVersion":"7"},"items":%s,"other":%s}' % (items, deep)
-    assert not decode_page(Pod, raw, UndecodableObjects()).items
+    assert not _decoded(raw).items
 
 
 @pytest.mark.parametrize(
@@ -69,7 +73,7 @@ def test_a_page_may_be_empty(items: bytes) -> None:
 )
 def test_what_is_no_list_is_refused(raw: bytes) -> None:
     with pytest.raises(ApiError, match="the list of Pod is"):
-        decode_page(Pod, raw, UndecodableObjects())
+        _decoded(raw)
 
 
 def test_an_ordinary_object_is_scanned_once_and_the_loop_has_its_turns(
@@ -90,7 +94,7 @@ def test_an_ordinary_object_is_scanned_once_and_the_loop_has_its_turns(
 
     async def main() -> int:
         nonlocal turns
-        decoding = asyncio.create_task(decode_page_in_turns(Pod, raw, UndecodableObjects()))
+        decoding = asyncio.create_task(decode_page(Pod, raw, UndecodableObjects()))
         while not decoding.done():
             await asyncio.sleep(0)
             turns += 1

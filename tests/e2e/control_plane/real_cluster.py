@@ -359,11 +359,6 @@ class RealCluster(JudgedCluster):
         return found
 
 
-def waiting_messages(cluster: JudgedCluster) -> list[str]:
-    """Why pods wait, each as often as there are such pods."""
-    return sorted(message_of(pod) for pod in cluster.all_pods() if not pod.spec.node_name)
-
-
 def _is_ready(node: StoredObject) -> bool:
     typed = node.typed
     assert isinstance(typed, Node), node

@@ -512,7 +512,7 @@ class KnownToPass:
     def __init__(self, answer: bool | Exception) -> None:
         self._answer = answer
         self.asked_count = 0
-        self.reuse = Reuse(filter=Reads.PODS, basis=lambda pod: ASKED, rule=self._rule)
+        self.reuse = Reuse(filter=Reads.PODS, basis=lambda pod: ASKED)
 
     def filter(self, state: Any, pod: PodInfo, nodes: Any) -> None:
         self.asked_count += 1
@@ -520,7 +520,7 @@ class KnownToPass:
     def filter_status(self, state: Any, code: int) -> Status:
         raise AssertionError(code)
 
-    def _rule(self, state: Any, pod: PodInfo) -> Rule:
+    def filter_rule(self, state: Any, pod: PodInfo) -> Rule:
         if isinstance(self._answer, Exception):
             raise self._answer
         return Passing() if self._answer else NOTHING_KNOWN
@@ -542,7 +542,10 @@ def test_a_filter_known_to_pass_every_node_is_not_asked(
         cache.add_node(new_node(number, number))
     profile, plugin = side.profile, cast(Any, KnownToPass(answer))
     profile.plugins = {**profile.plugins, plugin.name: plugin}
-    profile.filter_steps.append(FilterStep(len(profile.filter), plugin.name, plugin, plugin.reuse))
+    index = len(profile.filter)
+    profile.filter_steps.append(
+        FilterStep(index, plugin.name, plugin, plugin.reuse, plugin.filter_rule)
+    )
     side.decide(cache, new_pod(0, 0))
     side.decide(cache, new_pod(0, 1))
     before = plugin.asked_count
@@ -557,11 +560,8 @@ class ScoresZero:
 
     def __init__(self, is_zero: bool) -> None:
         self.asked_count = 0
-        self.reuse = Reuse(
-            score=Reads.PODS,
-            basis=lambda pod: ASKED,
-            final_scores=(lambda *_: 0) if is_zero else None,
-        )
+        self.reuse = Reuse(score=Reads.PODS, basis=lambda pod: ASKED)
+        self.final_scores = (lambda *_: 0) if is_zero else None
 
     def score(self, state: Any, pod: PodInfo, nodes: Any) -> int:
         self.asked_count += 1
@@ -575,7 +575,9 @@ def test_a_score_known_to_be_zero_is_not_asked(is_zero: bool) -> None:
         cache.add_node(new_node(number, number))
     profile, plugin = side.profile, cast(Any, ScoresZero(is_zero))
     profile.plugins = {**profile.plugins, plugin.name: plugin}
-    profile.score_steps.append(ScoreStep(plugin.name, plugin, None, 1, plugin.reuse))
+    profile.score_steps.append(
+        ScoreStep(plugin.name, plugin, None, 1, plugin.reuse, plugin.final_scores)
+    )
     side.decide(cache, new_pod(0, 0))
     side.decide(cache, new_pod(0, 1))
     before = plugin.asked_count
@@ -696,10 +698,21 @@ def test_places_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     cache.add_node(new_node(0, 0))
     side.snapshot.refresh(cache)
     kept = Records(side.snapshot)
-    pods = [PodInfo(make_pod(f"p{number}", cpu=number)) for number in range(20)]
-    for pod in pods:
+    for number in range(20):
+        pod = PodInfo(make_pod(f"p{number}", node_selector={"job": str(number)}, cpu=number))
         kept.evaluation(side.profile, pod)
-    assert len(kept._places) == 5
+    assert len(kept._places) == len(kept._kept) == 5
+
+
+def test_pods_of_one_outline_have_one_place() -> None:
+    cache, side = Cache(), Side(reuses_answers=True)
+    cache.add_node(new_node(0, 0))
+    side.snapshot.refresh(cache)
+    kept = Records(side.snapshot)
+    for number in range(1, 20):
+        kept.evaluation(side.profile, PodInfo(make_pod(f"p{number}", cpu=number)))
+    assert len(kept._places) == 1
+    assert len(kept._records) == 19
 
 
 def test_what_no_pod_has_used_for_long_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -967,13 +980,7 @@ class Quick:
         self.calls: list[str] = []
         self.fails = False
         self.skips = False
-        self.reuse = Reuse(
-            filter=Reads.PODS,
-            score=Reads.PODS,
-            pod=PodReads.CLUSTER,
-            rule=self._rule,
-            final_scores=self._final_scores,
-        )
+        self.reuse = Reuse(filter=Reads.PODS, score=Reads.PODS, pod=PodReads.CLUSTER)
 
     def pre_filter(self, state: Any, pod: PodInfo, nodes: Nodes) -> None:
         self.calls.append("pre_filter")
@@ -996,11 +1003,11 @@ class Quick:
         self.calls.append("normalize")
         return scores - 5
 
-    def _rule(self, state: Any, pod: PodInfo) -> Rule:
+    def filter_rule(self, state: Any, pod: PodInfo) -> Rule:
         self.calls.append("passes")
         return Passing()
 
-    def _final_scores(self, state: Any, pod: PodInfo, nodes: Nodes) -> Any:
+    def final_scores(self, state: Any, pod: PodInfo, nodes: Nodes) -> Any:
         self.calls.append("final_scores")
         if self.fails:
             raise ValueError("not today")

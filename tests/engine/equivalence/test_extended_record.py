@@ -18,7 +18,6 @@ from kubestow.config.load_aware_args import LoadAwareArgs, LoadEstimate, LoadThr
 from kubestow.config.profile import PluginConfig, PluginRef, Plugins, PluginSet, ProfileConfig
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision
-from kubestow.engine.equivalence.extended_record import ExtendedRecord
 from kubestow.engine.profiles import build_profiles
 from kubestow.framework.runner import run_reserve, run_unreserve
 from kubestow.plugins.load_aware import LoadAware
@@ -79,8 +78,8 @@ class Side:
         records = self.decider._records
         assert records is not None
         place = records._last
-        kept = None if place is None or place.kept is None else place.kept._extended
-        return kept is not None and isinstance(kept.record, ExtendedRecord)
+        kept = None if place is None else place.kept
+        return kept is not None and kept._extension is not None
 
 
 class World:
@@ -252,19 +251,57 @@ def test_nodes_without_a_measurement_follow_the_mean_of_the_others() -> None:
         world.place(0)
 
 
-def test_a_measurement_makes_answers_others() -> None:
+@pytest.mark.parametrize("hot", [False, True])
+def test_after_a_measurement_only_the_answers_are_added_again(hot: bool) -> None:
+    world = World()
+    world.measure(0, NODES, 99 if hot else 10)
+    for _ in range(6):
+        world.place(0)
+    kept = world.reusing.decider._records._last.kept  # type: ignore[union-attr]
+    extended = kept._extension  # type: ignore[union-attr]
+    for share in (55, 10):
+        world.measure(0, NODES, 99 if hot else share)
+        for _ in range(3):
+            world.place(0)
+        kept = world.reusing.decider._records._last.kept  # type: ignore[union-attr]
+        assert kept._extension is extended  # type: ignore[union-attr]
+
+
+def test_a_record_that_failed_to_take_answers_is_not_used_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world = World()
     world.measure(0, NODES, 10)
     for _ in range(6):
         world.place(0)
-    record = world.reusing.decider._records._last.kept._extended.record  # type: ignore[union-attr]
-    for _ in range(3):
+    kept = world.reusing.decider._records._last.kept  # type: ignore[union-attr]
+    extended = kept._extension  # type: ignore[union-attr]
+    world.measure(0, NODES, 55)
+
+    def fail(nodes: Any) -> None:
+        raise ValueError("disk full")
+
+    monkeypatch.setattr(extended, "_verdicts", fail)
+    world.place(0)
+    assert extended.is_spoilt  # type: ignore[union-attr]
+    for _ in range(4):
         world.place(0)
     kept = world.reusing.decider._records._last.kept  # type: ignore[union-attr]
-    assert kept._extended.record is record  # type: ignore[union-attr]
-    world.measure(0, NODES, 55)
-    world.place(0)
-    assert not world.reusing.is_extended()
-    world.place(0)
-    assert world.reusing.is_extended()
-    assert kept._extended.record is not record  # type: ignore[union-attr]
+    assert kept._extension is not extended  # type: ignore[union-attr]
+
+
+def test_where_no_node_fitted_scores_are_made_again() -> None:
+    """They are not kept up to date as long as every node is rejected."""
+    world = World()
+    world.measure(0, NODES, 0)
+    for _ in range(4):
+        world.place(0)
+    for row in range(NODES):
+        world.measure(row, 1, 99)
+    for _ in range(3):
+        world.place(0)
+    world.remove(0)
+    world.measure(0, NODES, 0)
+    world.measure(0, NODES, 0)
+    for _ in range(4):
+        world.place(0)

@@ -1,12 +1,13 @@
 """Which plugins have their answers reused follows from what they declare."""
 
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import pytest
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.engine.equivalence.plan import ReusePlan
-from kubestow.framework.reuse import ASKED, Concern, PodReads, Reads, Reuse
+from kubestow.framework.reuse import ASKED, Concern, PodReads, Reads, Reuse, VersionedBasis
 from kubestow.testing import make_plugin, make_pod, make_profile
 
 POD = PodInfo(make_pod())
@@ -41,10 +42,14 @@ def test_reused(points: dict[str, Any], reuse: Reuse | None, is_reused: bool) ->
 
 def test_versions_are_those_of_plugins_that_may_be_reused() -> None:
     versions = {"A": 1, "B": 2}
+
+    def basis(version: Callable[[], Hashable]) -> VersionedBasis:
+        return VersionedBasis(lambda pod: None, version)
+
     plan = ReusePlan(
         make_profile(
-            make_plugin("A", **FILTER, reuse=Reuse(Reads.NODE, version=lambda: versions["A"])),
-            make_plugin("B", **FILTER, reuse=Reuse(score=Reads.NODE, version=lambda: 1 / 0)),
+            make_plugin("A", **FILTER, reuse=Reuse(Reads.NODE, basis=basis(lambda: versions["A"]))),
+            make_plugin("B", **FILTER, reuse=Reuse(score=Reads.NODE, basis=basis(lambda: 1 / 0))),
             make_plugin("C", **FILTER),
         )
     )

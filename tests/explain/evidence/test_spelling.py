@@ -10,7 +10,6 @@ from kubestow.explain.pod import explain_pod
 from kubestow.testing import make_node, make_pod
 
 MakeCluster = Callable[..., StillCluster]
-MISSPELT = Toleration(key="taem", value="data", effect="NoSchedule")
 
 
 @pytest.mark.parametrize(

@@ -245,6 +245,34 @@ def test_enough_candidates_end_the_search(make_cluster: type) -> None:
     assert found.candidates_by_row().rows.tolist() == list(range(6))
 
 
+@pytest.mark.parametrize("priority", [10, 11])
+@pytest.mark.parametrize("tainted", [(), ("n1",), ("n1", "n2", "n3")])
+def test_nodes_without_less_important_pods_need_not_be_tried(
+    make_cluster: type,
+    monkeypatch: pytest.MonkeyPatch,
+    priority: int,
+    tainted: Sequence[str],
+) -> None:
+    """The same answer, and the same random numbers for the pods after it."""
+    nodes = [
+        make_node(name, cpu="4", taints=["k:NoSchedule"] * (name in tainted))
+        for name in ("n1", "n2", "n3")
+    ]
+    pods = [make_pod(f"v{n}", node=f"n{n}", cpu="3", priority=priority) for n in (1, 2, 3)]
+    outcomes: list[object] = []
+    for is_tried in (True, False):
+        if is_tried:
+            monkeypatch.setattr(DefaultPreemption, "_is_lowest", lambda plugin, pod: False)
+        else:
+            monkeypatch.undo()
+            monkeypatch.setattr(DefaultPreemption, "_search", None)
+        cluster = make_cluster(nodes, pods)
+        cluster.handle.rng = rng = np.random.default_rng(12)
+        decision = cluster.decide(make_pod("p", cpu="2", priority=10))
+        outcomes.append((decision.message, decision.nomination, rng.integers(1_000_000)))
+    assert outcomes[0] == outcomes[1]
+
+
 def test_evaluating_all_nodes_evicts_no_pod(make_cluster: type) -> None:
     cluster = make_cluster(
         [small("n1"), small("n2")], [make_pod("v", node="n1", cpu="3", priority=1)]

@@ -139,6 +139,7 @@ PREEMPTORS = [
     make_pod("in-z1", priority=3, cpu="2", pvcs=["c1"]),
     make_pod("in-z2", priority=3, cpu="2", pvcs=["c2"]),
     make_pod("counted", priority=3, cpu="2", pvcs=["c3"]),
+    make_pod("low", priority=-1, cpu="2"),
 ]
 VOLUMES: list[ApiObject] = [
     make_claim("c1", volume="v1"),

@@ -13,6 +13,7 @@ from kubestow.config.load_aware_args import LoadAwareArgs, LoadEstimate, LoadThr
 from kubestow.framework.cycle_state import CycleState
 from kubestow.index.nodes import nodes_of
 from kubestow.plugins.load_aware import placed as placed_module
+from kubestow.plugins.load_aware import rows as rows_module
 from kubestow.plugins.load_aware.placed import PlacedPods
 from kubestow.plugins.load_aware.plugin import is_exempt
 from kubestow.testing import make_pod
@@ -235,14 +236,33 @@ def test_pods_that_others_place_are_counted_once(load_cluster):
     assert cluster.plugin.load.pending[0, 0] == 850
 
 
-def test_a_limited_number_of_placed_pods_is_kept(monkeypatch):
-    monkeypatch.setattr(placed_module, "PLACED_MAX", 1000)
+def test_a_limited_number_of_placed_pods_is_kept(load_cluster, monkeypatch):
+    for module in (placed_module, rows_module):
+        monkeypatch.setattr(module, "PLACED_HALF", 500)
+    cluster = load_cluster()
+    load = cluster.plugin.load
+    load.refresh(cluster.snapshot)
+    for number in range(3000):
+        assert load.place(0, f"u{number}", 1, Amounts(1, 1))
+        assert len(load.placed) <= 1001
+    assert "u2999" in load.placed
+    load.placed.file(0)
+    assert load.placed.sums(4, np.full(4, -1)).sum() == 2 * len(load.placed)
+
+
+def test_placed_pods_follow_the_numbers_of_their_nodes():
     pods = PlacedPods(100)
-    for number in range(5000):
-        pods.add(f"u{number}", number % 3, 1, Amounts(1, 1))
-    assert len(pods) <= 1000
-    assert "u4999" in pods
-    assert pods.sums(3, np.full(3, -1)).sum() == 2 * len(pods)
+    pods.recent |= {"a": (0, 10, 1, 2), "b": (1, 20, 3, 4), "c": (2, 30, 5, 6)}
+    pods.file(0)
+    pods.recent |= {"b": (1, 25, 7, 8), "d": (2, 40, 9, 10)}  # One of them is counted already.
+    pods.renumber(np.array([-1, 2, 0]))
+    assert len(pods) == 3
+    assert pods.sums(3, np.full(3, -1)).tolist() == [[14, 0, 3], [16, 0, 4]]
+    assert pods.remove("c") == (0, 30, 5, 6)
+    assert pods.remove("c") is None
+    pods.file(25)
+    assert ["b" in pods, "d" in pods] == [False, True]
+    assert pods.sums(3, np.full(3, -1)).tolist() == [[9, 0, 0], [10, 0, 0]]
 
 
 def test_estimates_of_a_limited_number_of_kinds_are_kept(load_cluster, monkeypatch):
@@ -374,9 +394,7 @@ def test_arrays_equal_a_slow_reading(load_cluster, changes):
         assert cluster.codes(POD) == [node.code(now_ns) for node in nodes]
         expected = slow_scores(nodes, now_ns, (850, GIB * 70 // 100))
         assert cluster.scores(POD) == expected
-        final = cluster.plugin.reuse.final_scores(
-            CycleState(), PodInfo(POD), nodes_of(cluster.snapshot)
-        )
+        final = cluster.plugin.final_scores(CycleState(), PodInfo(POD), nodes_of(cluster.snapshot))
         assert (None if final is None else final.tolist()) == expected
-        rule = cluster.plugin.reuse.rule(CycleState(), PodInfo(POD))
+        rule = cluster.plugin.filter_rule(CycleState(), PodInfo(POD))
         assert rule.passes_all() is not any(cluster.codes(POD))

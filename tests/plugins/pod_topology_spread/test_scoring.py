@@ -245,9 +245,7 @@ def test_final_scores_are_the_normalised_ones(
     rows = data.draw(st.lists(st.integers(0, len(snapshot) - 1), min_size=1, unique=True))
     under_test, pod = plugin(), PodInfo(web(*constraints))
     feasible = nodes_of(snapshot, np.array(rows))
-    found = under_test.reuse.final_scores
-    assert found is not None
-    final = found(CycleState(), pod, feasible)
+    final = under_test.final_scores(CycleState(), pod, feasible)
     assert final is not None
     # One number where all are equal.
     scores = np.broadcast_to(final, len(rows)).tolist()

@@ -195,6 +195,7 @@ def test_a_plugin_that_fails_ends_with_code_3(run: Run) -> None:
         (("--need", "--headroom"), "--need and --headroom are different questions; ask one at a"),
         (("--need",), "the shapes of nodes are missing; give one, for example --shape cpu=8"),
         (("--drain-check", "--shape", "cpu=1"), "--shape needs --need"),
+        (("--fit", "pod.yaml", "--limit", "2", "--at-least", "3"), "--at-least 3 can never"),
         (("--drain-check", "--limit", "1"), "--limit needs --fit or --headroom"),
         (("--fit", "pod.yaml", "--pool-label", "a"), "--pool-label needs --headroom"),
         (("--headroom", "--usage", "/dev/null"), "--usage /dev/null: nothing is measured of any"),

@@ -1,7 +1,9 @@
 """Where a command gets its cluster from, and what it reports about it."""
 
 import asyncio
+import io
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,6 +90,12 @@ def server(tmp_path: Path) -> Iterator[Path]:
 
 def simulated(documents: list[Any]) -> SimulationResult:
     return place(documents, SchedulerConfig())
+
+
+def test_standard_input_without_objects_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    with pytest.raises(InputError, match="no objects in standard input"):
+        load_input(InputRequest(files=("-",)), command="simulate")
 
 
 @pytest.mark.parametrize("name", ["saved", "saved.json", "saved.yaml"])

@@ -104,8 +104,12 @@ def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
 PLAIN = ("-f", "cluster.yaml")
 
 
+TIGHT = ("--variant", "base", "--variant", "tight=packed.yaml")
+UNBATCHED = ("--feature-gates", "OpportunisticBatching=false")
+
+
 def test_tables_have_figures_and_moved_pods(run: Run) -> None:
-    code, output, errors = run(*PLAIN, "--variant", "base", "--variant", "tight=packed.yaml")
+    code, output, errors = run(*PLAIN, *TIGHT, *UNBATCHED)
     assert (code, errors) == (0, "")
     lines = [line.split() for line in output.splitlines()]
     assert ["FIGURE", "BASE", "TIGHT"] in lines
@@ -113,6 +117,12 @@ def test_tables_have_figures_and_moved_pods(run: Run) -> None:
     assert ["nodes", "with", "pods", "at", "the", "end", "2", "1", "(-1)"] in lines
     assert "tight: 1 pod went elsewhere than in base" in output
     assert ["1", "Score", "NodeResourcesFit"] in lines
+
+
+def test_a_pod_that_got_the_node_an_equal_one_left_is_explained(run: Run) -> None:
+    _, output, _ = run(*PLAIN, *TIGHT)
+    words = " ".join(output.split())
+    assert "the pod fits the node that an equal pod before it left as the next best" in words
 
 
 def test_a_single_variant_is_compared_with_the_default(run: Run) -> None:
@@ -212,6 +222,7 @@ def test_intervals_need_several_seeds(run: Run) -> None:
         ("v9.9", 'variant "v9.9": there is no version "v9.9"'),
         ("x=missing.yaml", 'variant "x": cannot read "missing.yaml": No such file or directory'),
         ("x=no_module:Y", 'variant "x" (seed 0): cannot load plugin "no_module:Y": no module'),
+        ("x=v1.9,v1.20", 'variant "x": has 2 versions: v1.9, v1.20'),
         ("x=packed.yaml,day.yaml", 'variant "x": has two configurations'),
     ],
 )

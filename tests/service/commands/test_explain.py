@@ -9,8 +9,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from kubestow.errors import KubestowError
+from kubestow.cluster.http.kubeconfig import ServerConfig
+from kubestow.cluster.http.session import ApiSession
+from kubestow.errors import ApiError, InputError, KubestowError
 from kubestow.service.cli import app
+from kubestow.service.commands.explain.live import kept_explanation
+from kubestow.testing.clock import ManualClock
 from tools.https_cluster import HttpsCluster
 
 CLUSTER = """
@@ -414,7 +418,7 @@ def test_a_workload_is_named_as_for_kubectl(path: str, tmp_path: Path) -> None:
     [
         pytest.param(("deploy/nope",), 'there is no pod of "deploy/nope"', id="no-workload"),
         pytest.param(("-l", "a=b"), 'there is no pod of labels "a=b"', id="no-labels"),
-        pytest.param(("web", "--all"), "give one of a workload, --selector and --all", id="two"),
+        pytest.param(("web", "--all"), "give one of a name, --selector and --all", id="two"),
         pytest.param(("--all", "--node", "n"), "--node is for one pod", id="node"),
         pytest.param((), "name a pod, a workload such as deploy/web", id="nothing"),
     ],
@@ -440,3 +444,26 @@ def workload(folder: Path) -> str:
     file = folder / "workload.json"
     file.write_text(json.dumps({**document, "spec": spec}))
     return str(file)
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        ('forbidden: User "system:anonymous" cannot get path', "--authentication-kubeconfig and"),
+        ("its certificate is not accepted: self-signed", "--insecure-skip-tls-verify"),
+        ('forbidden: User "bob" cannot get path', ""),
+    ],
+)
+def test_a_scheduler_that_was_started_by_hand_is_explained(
+    error: str, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_: object) -> bytes:
+        raise ApiError(error)
+
+    monkeypatch.setattr(ApiSession, "request", refused)
+    with pytest.raises(InputError) as caught:
+        kept_explanation(ServerConfig(server="https://10.0.0.7:10259"), ("a", "b"), ManualClock())
+    text = str(caught.value)
+    assert text.startswith(f"the scheduler at 10.0.0.7:10259: {error}")
+    assert advice in text
+    assert text.endswith(error) is not bool(advice)

@@ -21,6 +21,10 @@ def test_it_is_the_help_of_a_command(command: str) -> None:
     assert printed("help", command).splitlines()[1:] == printed(command, "--help").splitlines()[1:]
 
 
+def test_a_command_may_have_commands_of_its_own() -> None:
+    assert "Time cycles of pod groups." in printed("help", "bench", "gangs")
+
+
 def test_a_command_that_does_not_exist_is_an_error() -> None:
     result = CliRunner().invoke(app, ["help", "simlate"])
     assert result.exit_code == 2

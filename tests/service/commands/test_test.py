@@ -148,6 +148,7 @@ def test_against_another_folder_shows_before_and_after(folder: Path) -> None:
         "web.placement.yaml", "--against", "before", "-o", "json", "--report", "d.json"
     )
     data = json.loads(printed)
+    assert data["passed"] == len(data["cases"]) == 1
     assert data["against"]["cases"][0]["pools"][0]["used"] == [2, 3]
     assert json.loads((folder / "d.json").read_text()) == data
 

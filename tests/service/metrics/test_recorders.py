@@ -12,8 +12,11 @@ from kubestow.api.pod import Pod
 from kubestow.api.pod_group import PodGroup
 from kubestow.cache.objects import ClusterObjects
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
+from kubestow.config.plugin_args import PodTopologySpreadArgs
+from kubestow.config.profile import PluginConfig, ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
-from kubestow.engine.factory import SchedulerFactory
+from kubestow.editions import edition_named
+from kubestow.editions.choosing import rules_of
 from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.errors import ApiError
 from kubestow.framework.metrics import Timing
@@ -51,6 +54,7 @@ class World:
         *nodes: Node,
         gates: FeatureGates = DEFAULT_GATES,
         allowed: Mapping[str, str] | None = None,
+        config: SchedulerConfig | None = None,
     ) -> None:
         """`allowed`: the values of labels as the command line has them."""
         self.clock = VirtualClock(asyncio.get_running_loop())
@@ -60,8 +64,10 @@ class World:
         recorder = SchedulerRecorder(catalogue, self.clock, rng)
         self.server = FakeServer()
         self.objects = ClusterObjects()
-        self.scheduler = SchedulerFactory(
-            config=SchedulerConfig(),
+        rules = rules_of(gates.edition)
+        self.scheduler = rules.factory(
+            config=config or SchedulerConfig(),
+            registry=rules.registry,
             client=self.server,  # type: ignore[arg-type]
             objects=self.objects,
             events=lambda _: RecordedEvents(),
@@ -221,6 +227,71 @@ def _count(text: str, *, plugin: str, point: str) -> float:
         if f'plugin="{plugin}"' in line and f'extension_point="{point}"' in line
     )
     return float(line.rpartition(" ")[2])
+
+
+# Equal pods are placed in batches.
+LIST = SchedulerConfig(
+    profiles=(
+        ProfileConfig(
+            plugin_config=(
+                PluginConfig(
+                    name="PodTopologySpread", args=PodTopologySpreadArgs(defaulting_type="List")
+                ),
+            )
+        ),
+    )
+)
+
+
+def batch_world(version: str, *off: str) -> World:
+    gates = FeatureGates(dict.fromkeys(off, False), edition_named(version))
+    return World(
+        *(make_node(f"n{number}", cpu="1") for number in range(4)), gates=gates, config=LIST
+    )
+
+
+@scenario
+async def test_hints_are_counted_by_how_they_were_used() -> None:
+    world = batch_world("v1.36")
+    await world.schedule(*(make_pod(f"p{number}", cpu="800m") for number in range(3)))
+    name = "batch_attempts_total"
+    assert world.value(name, PROFILE, "no_hint") == 1
+    assert world.value(name, PROFILE, "hint_used") == 2
+    # Four nodes, then for each other pod the node of the one before and the hint.
+    assert world.value("plugin_evaluation_total", "NodeName", "Filter", PROFILE) == 4 + 2 + 2
+    await world.schedule(make_pod("small", cpu="100m"))
+    assert world.value(name, PROFILE, "no_hint") == 2
+    flushed = "batch_cache_flushed_total"
+    assert world.value(flushed, PROFILE, "pod_incompatible") == 1
+
+
+@scenario
+async def test_rescoring_is_counted_and_timed() -> None:
+    world = batch_world("v1.37")
+    await world.schedule(*(make_pod(f"p{number}", cpu="100m") for number in range(3)))
+    assert world.value("batch_rescore_attempts_total", PROFILE) == 2
+    assert world.value("batch_rescore_duration_seconds", PROFILE) == 2
+    assert world.value("batch_attempts_total", PROFILE, "hint_used") == 2
+    name = "plugin_evaluation_total"
+    assert world.value(name, "NodeResourcesFit", "Score", PROFILE) == 4 + 1 + 1
+    assert world.value(name, "NodeResourcesFit", "PreScore", PROFILE) == 3
+    assert world.series("batch_cache_flushed_total") == set()
+
+
+@scenario
+async def test_pods_without_signatures_leave_nothing() -> None:
+    world = World(make_node("a"), make_node("b"))
+    await world.schedule(make_pod("a", node_selector={"no": "node"}), make_pod("b"), make_pod("c"))
+    assert world.value("batch_attempts_total", PROFILE, "no_hint") == 3
+    assert world.value("batch_cache_flushed_total", PROFILE, "pod_not_batchable") == 2
+
+
+@scenario
+async def test_without_the_gate_no_hint_is_counted() -> None:
+    world = batch_world("v1.36", "OpportunisticBatching")
+    await world.schedule(make_pod("a", cpu="800m"), make_pod("b", cpu="800m"))
+    assert world.series("batch_attempts_total") == set()
+    assert world.series("batch_cache_flushed_total") == set()
 
 
 @scenario

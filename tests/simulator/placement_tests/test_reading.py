@@ -180,6 +180,12 @@ def test_a_mistake_is_named_with_its_place(text: str, message: str, tmp_path: Pa
     assert "\n" not in str(raised.value)
 
 
+def test_a_field_that_several_structs_have_is_named_once(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as raised:
+        parse_test(f"{HEAD}expect:\n  - headroom: {{pods: 3}}\n".encode(), "t", tmp_path)
+    assert str(raised.value).endswith("unknown field; expected one of atLeast, of")
+
+
 def test_a_wrong_configuration_is_named_with_its_field(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

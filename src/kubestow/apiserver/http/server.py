@@ -66,7 +66,7 @@ class ApiServer:
     """Serves a `MemoryCluster` over HTTP on the loop it is started on."""
 
     def __init__(self, cluster: MemoryCluster, clock: Clock, *, token: str = "") -> None:
-        """With a token only requests that present it are accepted."""
+        """If there is a token, requests without it are refused."""
         self.cluster: Final = cluster
         self._served = cluster.served
         self._authentication = Authentication(token, cluster, clock)

@@ -95,7 +95,7 @@ def _unknown_in(value: object, schema: Schema, path: str) -> Iterator[UnknownFie
 
 @cache
 def _schemas_by_kind() -> dict[tuple[object, object], Schema]:
-    """By API version and kind, and for each kind alone, then of the oldest version."""
+    """The schemas by API version and kind. Under a kind without a version is that of its oldest."""
     found: dict[tuple[object, object], Schema] = {}
     for table in (default_resources(), default_resources(NEWER_POD_GROUP_VERSION)):
         for resource in table:

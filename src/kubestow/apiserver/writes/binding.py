@@ -28,7 +28,7 @@ def bound(
     _require_bindable(pod, uid)
     return stored.edited(
         version,
-        lambda document: _bound_document(document, node_name, now_ns),
+        _Bound(node_name, now_ns),
         spec=msgspec.structs.replace(pod.spec, node_name=node_name),
         status=_bound_status(pod, now_ns),
     )
@@ -58,6 +58,22 @@ def _require_bindable(pod: Pod, uid: str) -> None:
         detail = f"pod {name} has non-empty .spec.schedulingGates"
     if detail:
         raise conflict(PODS, name, detail, "binding")
+
+
+class _Bound:
+    """The edit of a pod that is bound.
+
+    It is kept as long as the pod: a function with what it refers to would be more objects.
+    """
+
+    __slots__ = ("_node_name", "_now_ns")
+
+    def __init__(self, node_name: str, now_ns: int) -> None:
+        self._node_name = node_name
+        self._now_ns = now_ns
+
+    def __call__(self, document: JsonObject) -> JsonObject:
+        return _bound_document(document, self._node_name, self._now_ns)
 
 
 def _bound_document(document: JsonObject, node_name: str, now_ns: int) -> JsonObject:

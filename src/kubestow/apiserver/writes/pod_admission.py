@@ -115,5 +115,11 @@ def _admitted_alike(known: _Known, document: JsonObject) -> Admitted | None:
         return None
     if subdomain_problem(metadata.name) is not None:
         return None
+    # One dict for all pods of the template, and for document and struct: each is kept as long as
+    # the pod, and as large as the rest of its metadata.
+    labels, annotations = known.typed.metadata.labels, metadata.annotations
+    if (given := document["metadata"].get("annotations")) == annotations:
+        annotations = given
+    metadata = msgspec.structs.replace(metadata, labels=labels, annotations=annotations)
     made = {**document, "spec": known.spec, "status": known.status}
     return Admitted(made, msgspec.structs.replace(known.typed, metadata=metadata))

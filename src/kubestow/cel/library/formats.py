@@ -124,7 +124,7 @@ def _is_date(text: str) -> bool:
 
 
 def _is_datetime(text: str) -> bool:
-    """By the first two parts around the letter T; seconds of a leap are none."""
+    """Whether a date and a time stand around the first T. A second of 60 is refused."""
     day, _, rest = text.lower().partition("t")
     match = _TIME.fullmatch(rest.partition("t")[0])
     return (

@@ -180,7 +180,7 @@ def _not_formattable(verb: str, value: Value) -> CelError:
 
 
 def _as_text(meter: CostMeter, value: Value) -> str:
-    """As `%s` writes it. A short expression can make a value of very many parts."""
+    """The value as `%s` writes it, paid for: a short expression can make one of very many parts."""
     if value is None:
         return "null"
     if is_list(value):

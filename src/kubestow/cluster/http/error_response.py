@@ -45,9 +45,8 @@ class StatusCause(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
+class StatusDetails(msgspec.Struct, frozen=True):
     causes: tuple[StatusCause, ...] | None = None
-    retry_after_seconds: int | None = None
 
 
 class ApiStatus(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ from kubestow.api.meta import ApiObject, JsonObject, ObjectMeta
 from kubestow.api.pod import Pod
 from kubestow.cluster.client import PATCH_TYPES, ClusterClient, Listing, update_patch
 from kubestow.cluster.http.error_response import TOO_LARGE_VERSION
-from kubestow.cluster.http.pages import ListPage, decode_page_in_turns
+from kubestow.cluster.http.pages import ListPage, decode_page
 from kubestow.cluster.http.session import ApiSession, serves
 from kubestow.cluster.http.undecodable import UndecodableObjects
 from kubestow.cluster.http.watch_stream import WatchFrame, WatchStream
@@ -315,7 +315,7 @@ class HttpClient(ClusterClient):
                     query["resourceVersion"] = resource_version
                 items, skipped = [], []
                 continue
-            page = await decode_page_in_turns(cls, raw, self._undecodable)
+            page = await decode_page(cls, raw, self._undecodable)
             items += (_with_kind(item, resource) for item in page.items)
             skipped += page.skipped
             if not page.metadata.continue_token:

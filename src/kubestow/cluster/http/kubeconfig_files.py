@@ -153,7 +153,7 @@ class KubeconfigFiles:
 
 def _read(path: str) -> KubeconfigEntries:
     try:
-        document = _document_in(read_file(path))
+        documents = _documents_in(read_file(path))
     except OSError as error:
         raise ConfigError(f'cannot read the kubeconfig "{path}": {error.strerror}') from error
     except yaml.YAMLError as error:
@@ -163,18 +163,18 @@ def _read(path: str) -> KubeconfigEntries:
         if isinstance(error, YamlSizeError):
             raise ConfigError(f'the kubeconfig "{path}"{where}: {error.problem}') from error
         raise ConfigError(f'the kubeconfig "{path}" is not YAML{where}') from error
+    if len(documents) > 1:
+        raise ConfigError(f'the kubeconfig "{path}" has {len(documents)} documents, expected one')
     try:
+        document = documents[0] if documents else None
         config = msgspec.convert(_without_nulls(document or {}), KubeconfigEntries)
     except msgspec.ValidationError as error:
         raise ConfigError(f'the kubeconfig "{path}" is not valid: {error}') from error
     return _with_absolute_paths(config, Path(path).parent)
 
 
-def _document_in(raw: bytes) -> object:
-    values = [value_of(node, loader) for node, loader in yaml_nodes(raw)]
-    if len(values) > 1:
-        raise yaml.YAMLError("expected a single document")
-    return values[0] if values else None
+def _documents_in(raw: bytes) -> list[object]:
+    return [value_of(node, loader) for node, loader in yaml_nodes(raw)]
 
 
 def _without_nulls(value: object) -> object:

@@ -4,7 +4,7 @@ Not here: fetching the pages (`http_client`).
 """
 
 import asyncio
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, Generic, TypeVar
 
@@ -44,51 +44,29 @@ class _RawPage(msgspec.Struct):
 _RAW_DECODER: Final = msgspec.json.Decoder(_RawPage)
 # The list, its items, an item.
 _ITEM_LEVEL: Final = 3
-_OBJECTS_PER_STEP: Final = 256
+_OBJECTS_PER_TURN: Final = 256
 
 
-def decode_page(cls: type[T], raw: bytes, undecodable: UndecodableObjects) -> ListPage[T]:
-    """The objects of a page; ApiError if it is not a list at all."""
-    steps = _decode(cls, raw, undecodable)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
+async def decode_page(cls: type[T], raw: bytes, undecodable: UndecodableObjects) -> ListPage[T]:
+    """The objects of a page; ApiError if it is not a list at all.
 
-
-async def decode_page_in_turns(
-    cls: type[T], raw: bytes, undecodable: UndecodableObjects
-) -> ListPage[T]:
-    """The objects of a page. While they are decoded one by one, the loop has its turns."""
-    steps = _decode(cls, raw, undecodable)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
-        await asyncio.sleep(0)
-
-
-def _decode(
-    cls: type[T], raw: bytes, undecodable: UndecodableObjects
-) -> Generator[None, None, ListPage[T]]:
-    """A few milliseconds for each step."""
+    While objects are decoded one by one, the loop has its turns every few milliseconds.
+    """
     try:
         page = _decoder(cls).decode(raw)
         return ListPage(page.metadata, page.items or ())
     except UNREADABLE:
-        return (yield from _decode_one_by_one(cls, raw, undecodable))
+        return await _decode_one_by_one(cls, raw, undecodable)
 
 
-def _decode_one_by_one(
+async def _decode_one_by_one(
     cls: type[T], raw: bytes, undecodable: UndecodableObjects
-) -> Generator[None, None, ListPage[T]]:
+) -> ListPage[T]:
     """One object that is nested too deeply, or not valid, must not cost the others."""
     spans = NestedSpans(_ITEM_LEVEL)
     while spans.read < len(raw):
         spans.read_piece(raw)
-        yield
+        await asyncio.sleep(0)
     outline = DeepJson(raw, spans=spans)
     try:
         page = _RAW_DECODER.decode(as_utf8(outline.text))
@@ -99,8 +77,8 @@ def _decode_one_by_one(
     items: list[T] = []
     skipped: list[ObjectMeta] = []
     for number, mark in enumerate(page.items or ()):
-        if number % _OBJECTS_PER_STEP == 0:
-            yield
+        if number % _OBJECTS_PER_TURN == 0:
+            await asyncio.sleep(0)
         item = outline.restored(bytes(mark))
         try:
             items.append(decode_json(cls, item))

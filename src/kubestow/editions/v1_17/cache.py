@@ -98,6 +98,7 @@ class Snapshot117(Snapshot):
         self._shown: list[str] | None = None  # the list of the tree, if all of it has rows
 
     def refresh(self, cache: Cache) -> None:
+        self.lowest_priority = cache.priorities.lowest
         tree = cache.node_tree
         assert isinstance(tree, NodeTree117), tree
         changed, has_new = self._collect_changes(cache)

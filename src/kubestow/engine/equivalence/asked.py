@@ -48,7 +48,7 @@ def asked_steps(
         for step in profile.score_steps
         if step.name not in skipped.score and step.name != answered and not is_score_kept(step)
     ]
-    final = {step.name for step in scores if step.reuse.final_scores is not None}
+    final = {step.name for step in scores if step.final_scores is not None}
     return AskedSteps(
         [
             (name, plugin)

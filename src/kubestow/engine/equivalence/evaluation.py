@@ -9,7 +9,7 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray, Rows
 from kubestow.engine.equivalence.asked import Skipped
 from kubestow.engine.equivalence.extended_record import ExtendedRecord
-from kubestow.engine.equivalence.frame_record import FrameRecord, NormalizedScore
+from kubestow.engine.equivalence.frame_record import FrameRecord
 from kubestow.engine.equivalence.passing_nodes import PassingBook, PassingNodes
 from kubestow.engine.equivalence.preparation import ask_pre_score
 from kubestow.engine.equivalence.record import Record
@@ -27,7 +27,7 @@ from kubestow.framework.faults import pass_on_exit
 from kubestow.framework.metrics import PRE_FILTER, PRE_SCORE
 from kubestow.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE
 from kubestow.framework.profile import FilterStep
-from kubestow.framework.reuse import RowAnswers, RowCodes
+from kubestow.framework.reuse import NOTHING_KNOWN, RowAnswers, RowCodes, Rule
 from kubestow.framework.runner import (
     FilterError,
     PluginScores,
@@ -59,6 +59,7 @@ class Kept:
     __slots__ = (
         "_answers",
         "_extended",
+        "_extension",
         "answering",
         "frame",
         "passing",
@@ -83,24 +84,30 @@ class Kept:
         self.passing = frame.passing_book() if record is None else PassingBook()
         has_forms = record is not None and record.has_row_forms and answered is None
         self.answering = frame.plan.answering(skipped) if has_forms else None
-        # What it answered on the last pod, and what is kept with that in the record.
+        # What it answered on the last pod, a record with what it answers, and what is kept with it.
         self._answers: RowAnswers | None = None
+        self._extension: ExtendedRecord | None = None
         self._extended: Kept | None = None
 
     def extended(self, pod: PodInfo) -> "Kept":
-        """What is kept, with the answers of that plugin in the record where they are the same for
-        the second pod in a row: then others will come."""
+        """What is kept, with the answers of that plugin in the record. It is made where they are
+        the same for the second pod in a row: then others will come."""
         assert self.answering is not None
-        name, answers_of = self.answering
-        answers = answers_of(pod)
-        if answers is None or answers is not self._answers:
-            self._answers, self._extended = answers, None
-            return self
-        extended = self._extended
-        if extended is None or extended.record is None or extended.record.is_spoilt:
+        answers = self.answering[1](pod)
+        extended, record = self._extended, self._extension
+        if extended is None or record is None or record.is_spoilt:
+            if answers is None or answers is not self._answers:
+                self._answers = answers
+                return self
             assert self.record is not None
-            record = ExtendedRecord(self.frame, self.record, name, answers)
-            extended = self._extended = Kept(self.frame, record, self.skipped, name)
+            record = ExtendedRecord(self.frame, self.record, self.answering[0], answers)
+            self._extension = record
+            extended = self._extended = Kept(self.frame, record, self.skipped, record.name)
+        elif record.answers is not answers:
+            if answers is None:
+                return self
+            record.take(answers)
+            extended.passing.forget()
         return extended
 
 
@@ -144,7 +151,7 @@ class ReusingEvaluation:
 
     def rejections(self) -> Rejections | None:
         frame, record = self._fresh()
-        if record is None or frame.rejected_count:
+        if record is None or record.rejected_count < len(record.failed_by) or frame.rejected_count:
             return None
         found = record.rejections()
         if found is not None and self._filters:
@@ -162,11 +169,15 @@ class ReusingEvaluation:
             state = changes, log.node_end, log.epoch
             return self._passing.find((), frame.snapshot, self, state)
         asked: list[tuple[int, RowCodes]] = []
-        for step in self._filters:
-            codes = self._codes_by_row(step)
-            if codes is None:
-                return None
-            asked.append((step.filter_index, codes))
+        try:
+            for step in self._filters:
+                codes = self._rule(step).row_codes()
+                if codes is None:
+                    return None
+                asked.append((step.filter_index, codes))
+        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+            pass_on_exit(error)
+            raise FallBackToPlain from error
         self._row_codes = asked
         self._fresh()
         basis = tuple([(index, codes.basis) for index, codes in asked])
@@ -175,14 +186,10 @@ class ReusingEvaluation:
     def first_failure(self, row: int) -> tuple[int, int]:
         """The index of the first filter to reject the node, or PASSED, and its code. Call
         `passing_nodes` first."""
-        frame, record = self._frame, self._record
-        failed_by, code = PASSED, 0
-        if frame.rejected_count:
-            failed_by, code = frame.failed_by.item(row), frame.codes.item(row)
+        record, failed_by, code = self._record, PASSED, 0
         if record is not None and record.rejected_count:
-            of_record = record.failed_by.item(row)
-            if of_record != PASSED and (failed_by == PASSED or of_record < failed_by):
-                failed_by, code = of_record, record.codes.item(row)
+            failed_by, code = record.failed_by.item(row), record.codes.item(row)
+        failed_by, code = self._or_of_frame(row, failed_by, code)
         for index, codes in self._row_codes:
             if failed_by != PASSED and failed_by < index:
                 break
@@ -213,10 +220,7 @@ class ReusingEvaluation:
     def _first_status(self, row: int, failed_by: int, code: int) -> Status | None:
         """The status of the first filter to reject the node; `failed_by` is that of the record."""
         frame = self._frame
-        if frame.rejected_count:
-            of_frame = int(frame.failed_by[row])
-            if of_frame != PASSED and (failed_by == PASSED or of_frame < failed_by):
-                failed_by, code = of_frame, int(frame.codes[row])
+        failed_by, code = self._or_of_frame(row, failed_by, code)
         node = SimulatedNode(frame.snapshot, row) if self._filters else None
         for step in self._filters:
             if node is None or (failed_by != PASSED and failed_by < step.filter_index):
@@ -232,6 +236,15 @@ class ReusingEvaluation:
             return None
         return decode_status(frame.profile.filter[failed_by], self.state, code)
 
+    def _or_of_frame(self, row: int, failed_by: int, code: int) -> tuple[int, int]:
+        """The first of this verdict on the row and that of the frame."""
+        frame = self._frame
+        if frame.rejected_count:
+            of_frame = frame.failed_by.item(row)
+            if of_frame != PASSED and (failed_by == PASSED or of_frame < failed_by):
+                return of_frame, frame.codes.item(row)
+        return failed_by, code
+
     def depends_on_shape(self) -> bool:
         record = self._record
         # What a plugin answers on rows may be about more of the pod.
@@ -245,17 +258,14 @@ class ReusingEvaluation:
     def _fresh(self) -> tuple[FrameRecord, Record | None]:
         """What is kept, up to date. A pod that gets its nominated node does not need it."""
         if not self._is_fresh:
-            self._catch_up()
+            try:
+                self._frame.catch_up()
+                if self._record is not None:
+                    self._record.catch_up()
+            except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+                self._give_up(error)
+            self._is_fresh = True
         return self._frame, self._record
-
-    def _catch_up(self) -> None:
-        try:
-            self._frame.catch_up()
-            if self._record is not None:
-                self._record.catch_up()
-        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
-            self._give_up(error)
-        self._is_fresh = True
 
     def _give_up(self, error: BaseException) -> NoReturn:
         # Part of what is kept may be of before the change: it is made again for the next pod.
@@ -270,8 +280,13 @@ class ReusingEvaluation:
     def pre_filter(self) -> PreFilterOutcome:
         if self._steps.pre_filter:
             self._ask_pre_filter()
-        if self._filters:
-            self._filters = [step for step in self._filters if not self._passes_all(step)]
+        filters = self._filters
+        if filters:
+            try:
+                self._filters = [step for step in filters if not self._rule(step).passes_all()]
+            except BaseException as error:  # A fault in one plugin must not stop the scheduler.
+                pass_on_exit(error)
+                raise FallBackToPlain from error
         return self._frame.outcome
 
     def _ask_pre_filter(self) -> None:
@@ -289,23 +304,9 @@ class ReusingEvaluation:
             state.skip_filter = state.skip_filter.union(skipped)
             self._filters = [step for step in self._filters if step.name not in skipped]
 
-    def _passes_all(self, step: FilterStep) -> bool:
-        """Whether the filter's rule says that every node passes."""
-        rule = step.reuse.rule
-        try:
-            return rule is not None and rule(self.state, self._pod).passes_all()
-        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
-            pass_on_exit(error)
-            raise FallBackToPlain from error
-
-    def _codes_by_row(self, step: FilterStep) -> RowCodes | None:
-        """The codes that the filter's rule gives node by node."""
-        rule = step.reuse.rule
-        try:
-            return None if rule is None else rule(self.state, self._pod).row_codes()
-        except BaseException as error:  # A fault in one plugin must not stop the scheduler.
-            pass_on_exit(error)
-            raise FallBackToPlain from error
+    def _rule(self, step: FilterStep) -> Rule:
+        rule = step.rule
+        return NOTHING_KNOWN if rule is None else rule(self.state, self._pod)
 
     def verdicts(self, rows: Rows) -> Verdicts:
         if not self._filters:
@@ -347,8 +348,10 @@ class ReusingEvaluation:
     def scores(self, rows: Rows) -> Scores:
         frame, record = self._fresh()
         nodes = nodes_of(frame.snapshot, rows) if self._steps.score else None
-        if nodes is not None and self._steps.pre_score:
-            self._prepare_asked(nodes)
+        if nodes is not None:
+            for name, plugin in self._steps.pre_score:
+                if not ask_pre_score(name, plugin, self.state, self._pod, nodes):
+                    raise FallBackToPlain
         self.state.meter.point_ended(PRE_SCORE)
         # A copy: what is kept changes with the next pod.
         total = (frame if record is None else record).score[rows]
@@ -359,7 +362,8 @@ class ReusingEvaluation:
         constant = frame.constant
         try:
             for varying in frame.varying:
-                total += self._normalized(varying, rows)
+                scores = normalize_of(varying.step, self.state, self._pod, varying.raw(rows))
+                total += checked(scores) * varying.step.weight
             if nodes is not None:
                 constant += self._add_asked(total, nodes)
         except ScoreError as error:
@@ -368,15 +372,6 @@ class ReusingEvaluation:
             total += constant
         return Scores(total, self._parts, rows)
 
-    def _normalized(self, kept: NormalizedScore, rows: Rows) -> IntArray:
-        scores = normalize_of(kept.step, self.state, self._pod, kept.raw(rows))
-        return checked(scores) * kept.step.weight
-
-    def _prepare_asked(self, nodes: Nodes) -> None:
-        for name, plugin in self._steps.pre_score:
-            if not ask_pre_score(name, plugin, self.state, self._pod, nodes):
-                raise FallBackToPlain
-
     def _add_asked(self, total: IntArray, nodes: Nodes) -> int:
         """Returns what has to be added to the score of every node."""
         state, pod, count = self.state, self._pod, len(total)
@@ -384,7 +379,7 @@ class ReusingEvaluation:
         for step in self._steps.score:
             if step.name in state.skip_score:
                 continue
-            if (final_scores := step.reuse.final_scores) is not None:
+            if (final_scores := step.final_scores) is not None:
                 scores = final_scores_of(step, final_scores, state, pod, nodes, count)
                 if scores is None:
                     state.skip_score |= {step.name}

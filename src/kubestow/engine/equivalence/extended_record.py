@@ -2,19 +2,23 @@
 
 Making one costs a small part of what the record did: its arrays are copied. From then on it follows
 the snapshot by itself, so that a changed node is computed once; the record stays behind until it
-is needed again.
+is needed again. Where the plugin has other answers, as after a measurement of nodes, only these are
+added again.
 """
 
 from array import array
 
 import numpy as np
 
-from kubestow.arrays import narrowed
+from kubestow.arrays import IntArray, narrowed
 from kubestow.engine.equivalence.frame_record import FrameRecord
 from kubestow.engine.equivalence.record import Record
-from kubestow.engine.equivalence.verdicts import checked, override
+from kubestow.engine.equivalence.verdicts import all_passing, checked, index_type, override
 from kubestow.framework.answers import array_answer
+from kubestow.framework.profile import FilterStep
 from kubestow.framework.reuse import RowAnswers
+from kubestow.framework.runner import Verdicts
+from kubestow.index.nodes import nodes_of
 
 
 class ExtendedRecord(Record):
@@ -22,17 +26,39 @@ class ExtendedRecord(Record):
 
     def __init__(self, frame: FrameRecord, record: Record, name: str, answers: RowAnswers) -> None:
         self._record = record
-        self._name = name
-        count, profile = len(frame.snapshot), frame.profile
-        filters = [step for step in profile.filter_steps if step.name == name]
-        scores = [step for step in profile.score_steps if step.name == name]
-        if filters and answers.codes is not None:
-            self._codes = array_answer(answers.codes, name, "codes", count)
-            self.row_codes = filters[0].filter_index, self._codes.data
-        if scores and answers.scores is not None and answers.score_of is not None:
-            self._scores = answers.scores
-            self.row_scores = [(scores[0].weight, answers.score_of)]
+        self.name = name
+        steps = *frame.profile.filter_steps, *frame.profile.score_steps
+        self._steps = [step for step in steps if step.name == name]
+        self._own = record.score
+        self._set(answers)
         super().__init__(frame, record.pod, record.state)
+
+    def take(self, answers: RowAnswers) -> None:
+        """The plugin has these answers now."""
+        # Not while no node fits, and not if rows are about to move.
+        has_own = self.row_scores is not None and self.rejected_count < len(self._own)
+        self._set(answers)
+        try:
+            if has_own and self._epoch == self.snapshot.log.epoch:
+                nodes = nodes_of(self.snapshot)
+                self._join(self._verdicts(nodes) or all_passing(len(nodes)))
+            else:
+                self._compute_all()
+        except BaseException:
+            self.is_spoilt = True
+            raise
+
+    def _set(self, answers: RowAnswers) -> None:
+        self.answers, count = answers, len(self._record.snapshot)
+        self.row_codes = self.row_scores = None
+        for step in self._steps:
+            if isinstance(step, FilterStep):
+                if answers.codes is not None:
+                    self._codes = array_answer(answers.codes, self.name, "codes", count)
+                    self.row_codes = step.filter_index, self._codes.data
+            elif answers.scores is not None:
+                self._scores = array_answer(answers.scores, self.name, "scores", count)
+                self.row_scores = step.weight, self._scores.data, self._own.data
 
     def _compute_many(self, rows: "array[int]") -> None:
         self._compute_all()
@@ -44,15 +70,20 @@ class ExtendedRecord(Record):
         except BaseException:
             record.is_spoilt = True
             raise
-        self.failed_by = record.failed_by.copy()
-        self.codes = record.codes.copy()
-        if self.row_codes is not None:
-            codes = record.codes.astype(np.int64)
-            override(self.failed_by, codes, self._codes, self.row_codes[0])
-            self.codes = narrowed(codes)
         # As wide as totals: there are few of these, and nothing has to be converted.
-        self.score = record.score.astype(np.int64)
-        for weight, _ in self.row_scores:
-            scores = array_answer(self._scores(), self._name, "scores", len(self.score))
-            self.score += checked(scores) * weight
+        self._own: IntArray = record.score.astype(np.int64)
+        if self.row_scores is not None:
+            self.row_scores = *self.row_scores[:2], self._own.data
+        self._join(Verdicts(record.failed_by, record.codes))
+
+    def _join(self, verdicts: Verdicts) -> None:
+        """The verdicts and scores without the plugin, with those of the plugin."""
+        self.failed_by = verdicts.failed_by.astype(index_type(self.plan.profile))
+        codes = verdicts.codes.astype(np.int64)
+        if self.row_codes is not None:
+            override(self.failed_by, codes, self._codes, self.row_codes[0])
+        self.codes = narrowed(codes)
+        self.score = self._own.copy()
+        if self.row_scores is not None:
+            self.score += checked(self._scores) * self.row_scores[0]
         self._count()

@@ -48,13 +48,14 @@ class PassingNodes(Follower):
     is_usable   at least one passes, and no filter failed on a node: a search ends at that node
     """
 
-    # The position at which the last search ended.
+    # The position of the first row that the last search left.
     _next = 0
 
     def __init__(self, snapshot: Snapshot, source: RowVerdicts) -> None:
         super().__init__(snapshot.log, Depends.PODS)
         self._source = source
         self._read_all()
+        self.is_usable = self._count > 0 and not self._has_errors
         del self._source
 
     def refresh(self, source: RowVerdicts) -> None:
@@ -62,47 +63,47 @@ class PassingNodes(Follower):
         self._source = source
         try:
             self.catch_up()
+            self.is_usable = self._count > 0 and not self._has_errors
         finally:
             # The source refers to the list: records that it refers to would not be freed at once.
             del self._source
 
-    @property
-    def is_usable(self) -> bool:
-        return self._count > 0 and not self._has_errors
-
     def take(self, first: int, wanted: int) -> tuple[slice | IntpArray, int]:
         """The first `wanted` rows that pass, from row `first` on and round, and how many rows are
         looked at for it: up to the next one that passes."""
-        rows, count = self._rows, self._count
+        rows, items, count, position = self._rows, self._items, self._count, self._next
         # Mostly the search goes on where the last one ended.
-        position = self._next
-        if not (0 < position < count and rows.item(position - 1) < first <= rows.item(position)):
+        if position >= count or items[position] != first:
             position = int(rows[:count].searchsorted(first))
         end = self._next = position + wanted
         if end < count:
-            return _as_slice(rows[position:end]), rows.item(end) - first
+            start = items[position]
+            if items[end - 1] - start == wanted - 1:
+                return slice(start, start + wanted), items[end] - first
+            # A copy, since the list changes in place.
+            return rows[position:end].copy(), items[end] - first
         if wanted >= count:
             return np.concatenate((rows[position:count], rows[:position])), len(rows)
         end = self._next = end - count
         found = np.concatenate((rows[position:count], rows[:end]))
-        return found, rows.item(end) + len(rows) - first
+        return found, items[end] + len(rows) - first
 
     def rejected_counts(self, first: int, evaluated: int, found: int) -> Mapping[int, int]:
         """How many of these rows each filter rejects, by its index; `found` of them pass."""
         counts, failed_by = self._counts, self._failed_by
         if evaluated == len(failed_by):
             return counts
-        left = evaluated - found
-        seen: dict[int, int] = {}
+        left, beyond = evaluated - found, max(first + evaluated - len(failed_by), 0)
+        rejected: dict[int, int] = {}
         *others, last = counts or (PASSED,)
         for index in others:
-            is_rejected = failed_by == index
-            count = np.count_nonzero(is_rejected[first : first + evaluated])
-            count += np.count_nonzero(is_rejected[: max(first + evaluated - len(failed_by), 0)])
-            seen[index] = int(count)
+            count = np.count_nonzero(failed_by[first : first + evaluated] == index)
+            if beyond:
+                count += np.count_nonzero(failed_by[:beyond] == index)
+            rejected[index] = int(count)
             left -= int(count)
-        seen[last] = left
-        return seen
+        rejected[last] = left
+        return rejected
 
     # --- following the snapshot ---
 
@@ -131,6 +132,8 @@ class PassingNodes(Follower):
         failed_by = self._failed_by
         passing = np.flatnonzero(failed_by == PASSED)
         self._rows = np.zeros(len(failed_by), np.intp)
+        # The same as plain numbers.
+        self._items = self._rows.data
         self._rows[: len(passing)] = passing
         self._count = len(passing)
         counts: list[int] = np.bincount(failed_by[failed_by >= 0]).tolist()
@@ -150,11 +153,13 @@ class PassingNodes(Follower):
             position = int(rows[:count].searchsorted(row))
             rows[position : count - 1] = rows[position + 1 : count]
             self._count -= 1
+            self._next -= position < self._next
         elif after == PASSED:
             position = int(rows[:count].searchsorted(row))
             rows[position + 1 : count + 1] = rows[position:count]
             rows[position] = row
             self._count += 1
+            self._next += position <= self._next
 
     def _tally(self, index: int, change: int) -> None:
         if index != PASSED:
@@ -177,6 +182,11 @@ class PassingBook:
         if self._last is not None:
             self._last.paid_rows += evaluated_count + _SEARCH_OVERHEAD_ROWS
 
+    def forget(self) -> None:
+        """Verdicts are others, also on rows that have not changed: make lists again."""
+        for entry in self._entries.values():
+            entry.nodes = None
+
     def find(
         self,
         basis: Hashable,
@@ -188,36 +198,37 @@ class PassingBook:
 
         `state` is another one whenever verdicts may have changed; None if that is not known.
         """
-        entry = self._entries.get(basis)
-        if entry is None:
-            entry = self._entries[basis] = _Entry()
-            if len(self._entries) > BASES_MAX:
-                self._entries.popitem(last=False)
-        elif entry is not self._last:
-            self._entries.move_to_end(basis)
-        self._last = entry
+        entry = self._last
+        if entry is None or entry.basis != basis:
+            entry = self._last = self._entry(basis)
         nodes = entry.nodes
         if nodes is not None:
-            if state is None or state != entry.state:
-                nodes.refresh(source)
+            if state is not None and state == entry.state:
+                return nodes if nodes.is_usable else None
+            nodes.refresh(source)
         elif entry.paid_rows >= len(snapshot):
             nodes = entry.nodes = PassingNodes(snapshot, source)
         entry.state = state
         return nodes if nodes is not None and nodes.is_usable else None
 
+    def _entry(self, basis: Hashable) -> "_Entry":
+        entry = self._entries.get(basis)
+        if entry is None:
+            entry = self._entries[basis] = _Entry(basis)
+            if len(self._entries) > BASES_MAX:
+                self._entries.popitem(last=False)
+        else:
+            self._entries.move_to_end(basis)
+        return entry
+
 
 class _Entry:
     """A list, or what was paid for searches without it; of verdicts in that state, if known."""
 
-    __slots__ = ("nodes", "paid_rows", "state")
+    __slots__ = ("basis", "nodes", "paid_rows", "state")
 
-    def __init__(self) -> None:
+    def __init__(self, basis: Hashable) -> None:
+        self.basis = basis
         self.nodes: PassingNodes | None = None
         self.paid_rows = 0
         self.state: Hashable = None
-
-
-def _as_slice(rows: IntpArray) -> slice | IntpArray:
-    """Sorted rows as a slice if possible, else a copy, since the list changes in place."""
-    first, last = rows.item(0), rows.item(-1)
-    return slice(first, last + 1) if last - first == len(rows) - 1 else rows.copy()

@@ -10,15 +10,14 @@ from kubestow.framework.profile import Profile
 from kubestow.framework.reuse import (
     ASKED,
     NO_REUSE,
+    AskRowAnswers,
     Basis,
     Concern,
     PodReads,
     Reuse,
-    RowAnswers,
+    VersionedBasis,
     reuse_of,
 )
-
-AnswersOf = Callable[[PodInfo], RowAnswers | None]
 
 # Amounts are in no frame: one value for all pods.
 _BASES: Final[Mapping[PodReads, Basis]] = {
@@ -26,6 +25,7 @@ _BASES: Final[Mapping[PodReads, Basis]] = {
     PodReads.SPEC: attrgetter("frame"),
     PodReads.AMOUNTS: bool,
     PodReads.ALL: attrgetter("full_shape"),
+    PodReads.CLUSTER: lambda _: Concern.BOTH,
 }
 
 
@@ -47,21 +47,19 @@ class ReusePlan:
         for name, reuse in declared.items():
             if reuse.pod is not PodReads.CLUSTER:
                 bases.setdefault(reuse.basis or _BASES[reuse.pod], []).append(name)
-        self._bases = list(bases)
-        self._named = list(bases.values())
+        self._bases = bases
         concerning = self._concerning = [name for name in declared if name not in self._names]
         # Two bits for each: whether its Filter, and whether its Score, is to be asked.
+        concerns = [declared[name].basis or _BASES[PodReads.CLUSTER] for name in concerning]
         self._concerns = [
-            (2 * number, cast(Callable[[PodInfo], int], declared[name].basis or _both))
-            for number, name in enumerate(concerning)
+            (2 * number, cast(Callable[[PodInfo], int], concern))
+            for number, concern in enumerate(concerns)
         ]
         self._skipped: dict[int, Skipped] = {}
         # Of these plugins some keep what they answer on all rows.
-        answering = [(name, declared[name].row_answers) for name in concerning]
-        self._answering = [(name, answers) for name, answers in answering if answers is not None]
-        # Plugins that read the same objects may give the same function.
-        versions = [reuse.version for reuse in declared.values() if reuse.version is not None]
-        self._versions = list(dict.fromkeys(versions))
+        answers = {name: getattr(profile.plugins[name], "row_answers", None) for name in concerning}
+        self._answering = [(name, ask) for name, ask in answers.items() if ask is not None]
+        self._versions = [basis.version for basis in bases if isinstance(basis, VersionedBasis)]
 
     def frame_of(self, pod: PodInfo) -> Hashable:
         """Equal for pods that get the same answers, resources aside, from the same plugins."""
@@ -73,7 +71,7 @@ class ReusePlan:
 
     def reused(self, pod: PodInfo) -> frozenset[str]:
         """The plugins whose answers are reused for pods of this frame."""
-        found = zip(self._bases, self._named, strict=True)
+        found = self._bases.items()
         return self._names.difference(*(names for basis, names in found if basis(pod) is ASKED))
 
     def skipped(self, pod: PodInfo) -> Skipped:
@@ -83,7 +81,7 @@ class ReusePlan:
             asked |= concern(pod) << shift
         return self._skipped.get(asked) or self._find_skipped(asked)
 
-    def answering(self, skipped: Skipped) -> tuple[str, AnswersOf] | None:
+    def answering(self, skipped: Skipped) -> tuple[str, AskRowAnswers] | None:
         """The first plugin that keeps what it answers on all rows, of those that are asked."""
         left_out = skipped.filter & skipped.score
         asked = (each for each in self._answering if each[0] not in left_out)
@@ -96,10 +94,6 @@ class ReusePlan:
             frozenset([name for number, name in enumerate(names) if not asked >> 2 * number & 2]),
         )
         return found
-
-
-def _both(pod: PodInfo) -> Hashable:
-    return Concern.BOTH
 
 
 def _named(declared: dict[str, Reuse], holds: Callable[[Reuse], bool]) -> frozenset[str]:

@@ -17,8 +17,9 @@ from typing import Final, TypeVar
 
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
-from kubestow.api.pod_shape import PodShape
+from kubestow.api.pod_shape import PodOutline, PodShape
 from kubestow.cache.snapshot import Snapshot
+from kubestow.engine.equivalence.asked import Skipped
 from kubestow.engine.equivalence.evaluation import Kept, ReusingEvaluation
 from kubestow.engine.equivalence.frame_record import FrameRecord
 from kubestow.engine.equivalence.plan import ReusePlan
@@ -45,7 +46,7 @@ _OBJECT_BYTES: Final = 16 << 10
 _KEPT_MIN: Final = 4
 # What was not used for so many attempts is dropped: the memory follows the pods that come now.
 UNUSED_ATTEMPTS_MAX: Final = 20_000
-# For this many shapes it is kept where their frame and record are.
+# For this many outlines it is kept where their frame is, and this many uses of frames and records.
 PLACES_MAX: Final = 256
 # Nothing is kept for larger specs: compiled they take many times that, and any pod may have one.
 _LARGE_BYTES: Final = 64 << 10
@@ -114,25 +115,27 @@ class Account:
 
 
 class _Place:
-    """Where what is kept for pods of one shape is found.
+    """Where what is kept for pods of one outline is found.
 
-    shape      None if pods of one shape may have different places
+    outline    None if pods of one outline may have different places
     versions   what the way to the frame depends on besides the pod
-    kept       what the last pod of the shape used
+    shape      that of the last pod, and what asking has cost for it
+    kept       what the last pod used
     """
 
-    __slots__ = ("account", "frame", "kept", "plan", "shape", "versions")
+    __slots__ = ("account", "frame", "kept", "outline", "plan", "shape", "versions")
 
-    def __init__(self, plan: ReusePlan, frame: FrameRecord, shape: PodShape | None) -> None:
-        self.shape = shape
+    def __init__(self, plan: ReusePlan, frame: FrameRecord, outline: PodOutline | None) -> None:
+        self.outline = outline
         self.plan = plan
         self.frame = frame
         self.versions = plan.versions()
+        self.shape: PodShape | None = None
         self.account: Account | None = None
         self.kept: Kept | None = None
 
     def is_valid(self) -> bool:
-        """Whether it is still the place of pods of its shape."""
+        """Whether it is still the place of pods of its outline."""
         for version, value in self.versions:
             found = version()
             # Sets that are one object would be compared entry by entry.
@@ -153,29 +156,30 @@ class Records:
         self._records: OrderedDict[Hashable, Account] = OrderedDict()
         # That of the last pod that names its nodes: the next one mostly names another.
         self._naming: Hashable = None
-        # The places of the shapes that came last, and that of the last pod.
-        self._places: OrderedDict[PodShape, _Place] = OrderedDict()
+        # The places of the outlines that came last, and that of the last pod.
+        self._places: OrderedDict[PodOutline, _Place] = OrderedDict()
         self._last: _Place | None = None
+        # What is kept of the use of frames and records together.
+        self._kept: OrderedDict[tuple[FrameRecord, Record | None], Kept] = OrderedDict()
 
     def evaluation(self, profile: Profile, pod: PodInfo) -> Evaluation:
         """The cheapest way to evaluate this pod now."""
         self._attempt += 1
         try:
             place, shape = self._last, pod.shape
-            if place is None or place.shape is not shape:
-                place = self._places.get(shape)
+            outline = shape.outline
+            if place is None or place.outline is not outline:
+                place = self._places.get(outline)
             if place is None or place.plan.profile is not profile or not place.is_valid():
                 place = self._place(profile, pod)
             self._last = place
             if place is not None:
                 place.frame.used_at = self._attempt
-                record, skipped = self._record(place, pod), place.plan.skipped(pod)
+                record, skipped = self._record(place, pod, shape), place.plan.skipped(pod)
                 kept = place.kept
                 if kept is None or kept.record is not record or kept.skipped is not skipped:
-                    kept = place.kept = Kept(place.frame, record, skipped)
-                if kept.answering is not None:
-                    kept = kept.extended(pod)
-                return ReusingEvaluation(kept, pod)
+                    kept = place.kept = self._used(place.frame, record, skipped)
+                return ReusingEvaluation(kept.extended(pod) if kept.answering else kept, pod)
         except (BudgetSpentError, SetAsideError):
             raise  # Asking every plugin would only take longer.
         except BaseException as error:  # A fault in one plugin must not stop the scheduler.
@@ -183,7 +187,7 @@ class Records:
             # function of a declaration, which is called nowhere else.
             fault_error(error, "", REUSE)
             self._last = None  # It may be that of another pod.
-            self._places.pop(pod.shape, None)
+            self._places.pop(pod.shape.outline, None)
             log.debug("Asking every plugin about pod %s", pod.key, exc_info=True)
         return PlainEvaluation(profile, pod, self._snapshot)
 
@@ -195,8 +199,8 @@ class Records:
 
     def _place(self, profile: Profile, pod: PodInfo) -> _Place | None:
         """Where to find what is kept for the pod; None if nothing is to be kept."""
-        shape = pod.shape
-        if len(shape.text) > _LARGE_BYTES:
+        outline = pod.shape.outline
+        if len(outline.text) > _LARGE_BYTES:
             return None
         plan = self._plans.get(profile.name)
         if plan is None or plan.profile is not profile:
@@ -204,6 +208,8 @@ class Records:
         key = profile.name, plan.frame_of(pod)
         frame = self._frames.get(key)
         if frame is None or frame.plan is not plan or not frame.is_valid():
+            if frame is not None:
+                self._kept.clear()  # Some of it holds the frame.
             if _names_nodes(pod.pod) and key != self._naming:
                 self._naming = key
                 return None
@@ -212,17 +218,28 @@ class Records:
                 return None
             self._keep(self._frames, key, frame, FRAME_NODE_BYTES)
         self._frames.move_to_end(key)
-        place = _Place(plan, frame, None if plan.reads_all else shape)
+        place = _Place(plan, frame, None if plan.reads_all else outline)
         if not plan.reads_all:
-            self._places[shape] = place
+            self._places[outline] = place
             if len(self._places) > PLACES_MAX:
                 self._places.popitem(last=False)
         return place
 
-    def _record(self, place: _Place, pod: PodInfo) -> Record | None:
+    def _used(self, frame: FrameRecord, record: Record | None, skipped: Skipped) -> Kept:
+        """What is kept of the use of these two: among others the lists of nodes that pass."""
+        key = frame, record
+        kept = self._kept.get(key)
+        if kept is None or kept.skipped is not skipped:
+            kept = self._kept[key] = Kept(frame, record, skipped)
+            if len(self._kept) > PLACES_MAX:
+                self._kept.popitem(last=False)
+        return kept
+
+    def _record(self, place: _Place, pod: PodInfo, shape: PodShape) -> Record | None:
         account, frame = place.account, place.frame
-        if account is None:
+        if account is None or place.shape is not shape:
             account = place.account = self._account(frame.record_key(pod))
+            place.shape = shape
         account.used_at = self._attempt
         end = self._snapshot.log.count_end
         changed = end - account.end
@@ -269,7 +286,9 @@ class Records:
         unused_since = self._attempt - UNUSED_ATTEMPTS_MAX
         while len(entries) > limit or next(iter(entries.values())).used_at < unused_since:
             entries.popitem(last=False)
-            self._places.clear()  # One of them may be the last to refer to it.
+            # One of these may be the last to refer to it.
+            self._places.clear()
+            self._kept.clear()
 
 
 def _names_nodes(pod: Pod) -> bool:

@@ -114,5 +114,5 @@ def has_many_statuses(state: CycleState, node_count: int) -> bool:
     in the state, and reasons may hold a load or a date."""
     statuses_max = numbered_max(node_count)
     return any(
-        isinstance(value, StatusCodes) and len(value) > statuses_max for value in state.values()
+        [isinstance(value, StatusCodes) and len(value) > statuses_max for value in state.values()]
     )

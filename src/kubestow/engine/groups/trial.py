@@ -7,6 +7,7 @@ What is undone: places on nodes, group counts, Reserve, nominations. What is not
 
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.cache.snapshot import Snapshot
@@ -34,6 +35,9 @@ from kubestow.framework.status import Code, Status
 from kubestow.framework.waiting import PERMIT_WAIT_S_MAX
 from kubestow.queue import QueuedPod
 
+if TYPE_CHECKING:
+    from kubestow.engine.batching import Batches
+
 log = logging.getLogger(__name__)
 
 SCHEDULING_CYCLE = "scheduling cycle"
@@ -53,8 +57,10 @@ class GroupTrials:
         observers: Sequence[Observer] = (),
         *,
         ignores_surplus: bool = False,
+        batches: "Batches | None" = None,
     ) -> None:
         """`ignores_surplus`: members tried after the group fits do not change that."""
+        self._batches = batches
         self._ignores_surplus = ignores_surplus
         self._snapshot = snapshot
         self._decider = decider
@@ -193,9 +199,14 @@ class GroupTrials:
 
     def _decide(self, profile: Profile, queued_pod: QueuedPod, cycle: GroupCycle) -> Decision:
         meter = self._metrics.start_attempt(profile.name, keeps_timings=bool(self._listeners))
+        batches = self._batches
         try:
             decision = self._decider.decide(
-                profile, queued_pod.pod_info, meter, may_be_set_aside=False
+                profile,
+                queued_pod.pod_info,
+                meter,
+                may_be_set_aside=False,
+                batch=None if batches is None else batches.attempt(profile, queued_pod),
             )
         except BaseException as error:
             # As for pods of their own: the same pod would end the process again after a restart.

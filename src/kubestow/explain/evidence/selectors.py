@@ -6,7 +6,7 @@ from kubestow.api.labels import Requirement, Selector
 
 
 def selector_text(selector: Selector) -> str:
-    """For example `app=web, tier in a,b`."""
+    """A selector in words, such as `app=web, tier in a,b`."""
     if selector.is_nothing:
         return "no labels at all"
     return requirements_text(selector.requirements) or "any labels"

@@ -270,7 +270,7 @@ def _rows_that_may_fit(
 def _needed(
     stuck: StuckPod, claims: _Claims, changes: Sequence[_DeviceChange], rows: IntpArray
 ) -> dict[_DeviceChange, BoolArray]:
-    """By change bool[k]: on which of these nodes the pod does not fit with all other changes."""
+    """For each change bool[k]: nodes on which the pod does not fit with the others alone."""
     part = StuckPod(stuck.cluster, stuck.pod, rows)
     needed = dict[_DeviceChange, BoolArray]()
     for change in changes:

@@ -199,7 +199,7 @@ def _with_one_constraint(pod: Pod) -> Iterator[Pod]:
 
 
 def _with_one_term(pod: Pod) -> Iterator[Pod]:
-    """With each required term alone, and without any: other pods have terms too."""
+    """The pod with each of its required terms alone, and without any: other pods have terms too."""
     affinity = pod.spec.affinity or Affinity()
     yield with_spec(pod, affinity=None)
     near, apart = (

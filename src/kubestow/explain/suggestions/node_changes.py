@@ -49,7 +49,7 @@ class _Options:
     def changes(
         self, stuck: StuckPod, kind: str, changed: Callable[[str, int], ApiObject | None]
     ) -> Iterator[Remedy]:
-        """For each thing to do the first node on which it helps."""
+        """One remedy for each thing to do: on the first node on which it helps."""
         for what, rows in list(self._rows.items())[:KINDS_TRIED]:
             for row in rows[:NODES_TRIED]:
                 new = changed(what, row)

@@ -137,7 +137,7 @@ def lowered_request(
 
 
 def _shares(amounts: list[int], budget: int) -> list[int]:
-    """What is left for each when all together have this much."""
+    """The amounts, lowered to this sum: the largest alone if that suffices, else all of them."""
     excess = sum(amounts) - budget
     if excess <= 0:
         return amounts

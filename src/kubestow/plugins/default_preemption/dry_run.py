@@ -129,6 +129,18 @@ class Evaluator(Protocol):
         ...
 
 
+def message_without_victims(node_count: int, tried_count: int) -> str:
+    """The message of a search in which no node that was tried has a pod to evict."""
+    reasons = Counter({NO_VICTIMS.message: tried_count} if tried_count else {})
+    return _message(node_count, tried_count, reasons)
+
+
+def _message(node_count: int, failed_count: int, reasons: Counter[str]) -> str:
+    if node_count > failed_count:
+        reasons[NOT_HELPFUL] += node_count - failed_count
+    return fit_error_text(node_count, reasons)
+
+
 def candidate_count(node_count: int, percentage: int, absolute: int) -> int:
     """How many candidates are enough, out of `node_count` nodes that may become one."""
     return min(max(node_count * percentage // 100, absolute), node_count)
@@ -196,7 +208,7 @@ class DryRun:
 
     def message(self) -> str:
         """Why there is no candidate; on nodes that were not tried preemption cannot help."""
-        node_count = len(self._snapshot)
+        node_count = len(self._snapshot.names)
         reasons: Counter[str] = Counter()
         failed_count = 0
         for _, codes in self._named():
@@ -204,9 +216,7 @@ class DryRun:
                 failed_count += int(count)
                 for reason in self._statuses.status_of(int(code)).all_reasons:
                     reasons[reason] += int(count)
-        if node_count > failed_count:
-            reasons[NOT_HELPFUL] += node_count - failed_count
-        return fit_error_text(node_count, reasons)
+        return _message(node_count, failed_count, reasons)
 
     def _named(self) -> list[tuple[Rows, IntArray]]:
         """The nodes that were tried, with the numbers of their statuses."""

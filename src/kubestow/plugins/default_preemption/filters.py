@@ -133,7 +133,7 @@ def _form_of(step: FilterStep, *, follows_pods: bool) -> TrialFilter | _Choose:
         return TrialFilter(step, Reads.PODS, follows_pods=follows_pods, is_reused=False)
     is_reused, basis = reuse.pod is not PodReads.CLUSTER, reuse.basis
     # What is known of a filter that reads numbers does not hold without some of the pods.
-    rule = None if reuse.filter is Reads.NUMBERS else reuse.rule
+    rule = None if reuse.filter is Reads.NUMBERS else step.rule
     # By whether it ignores pods, and whether it is reused.
     forms = {
         (ignores, reused): TrialFilter(

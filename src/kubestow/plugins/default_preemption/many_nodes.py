@@ -406,7 +406,7 @@ def nominated_by_row(inputs: TrialInputs) -> dict[int, Sequence[PodInfo]]:
 def _counted_filter(inputs: TrialInputs) -> tuple[TrialFilter | None, Needs | None]:
     """The filter that compares what nodes have left, and what it asks of them."""
     for each in inputs.filters:
-        rule = each.step.reuse.rule
+        rule = each.step.rule
         if each.reads is Reads.NUMBERS and rule is not None:
             needs = rule(inputs.state, inputs.pod).needs()
             if needs is not None:

@@ -25,6 +25,7 @@ from kubestow.plugins.default_preemption.dry_run import (
     Evaluator,
     TrialInputs,
     candidate_count,
+    message_without_victims,
 )
 from kubestow.plugins.default_preemption.eligibility import (
     DEFAULT_RULES,
@@ -197,8 +198,10 @@ class DefaultPreemption:
         )
         if reason:
             return None, Status.unschedulable(reason)
-        if len(handle.snapshot) == 0:
+        if not handle.snapshot.names:
             raise PluginError("no nodes available")
+        if self._is_lowest(pod):
+            return PostFilterResult(""), self._without_victims(diagnosis)
         dry_run = self._search(state, pod, diagnosis, is_newest)
         candidates = dry_run.candidates()
         if len(candidates) == 0:
@@ -242,6 +245,17 @@ class DefaultPreemption:
         if newest is None:
             raise PluginError(f'pod "{pod.name}" not found')
         return pod if newest is pod.pod else type(pod)(newest)
+
+    def _is_lowest(self, pod: PodInfo) -> bool:
+        """Whether no pod on any node has a lower priority: none can be evicted for this one."""
+        return pod.priority <= self._handle.snapshot.lowest_priority
+
+    def _without_victims(self, diagnosis: Diagnosis) -> Status:
+        """The outcome of a search where no node has a pod to evict."""
+        count = diagnosis.count_with(Code.UNSCHEDULABLE)
+        if count:
+            self._first_of(count)  # Chance gives later pods what it would have given them.
+        return Status.unschedulable(message_without_victims(len(self._handle.snapshot), count))
 
     def _search(
         self,

@@ -16,7 +16,13 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import Diagnosis
 from kubestow.framework.events import Registrations
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import MAX_NODE_SCORE, PostFilterResult, PreFilterResult, PreFlight
+from kubestow.framework.plugin import (
+    MAX_NODE_SCORE,
+    Fragments,
+    PostFilterResult,
+    PreFilterResult,
+    PreFlight,
+)
 from kubestow.framework.reuse import ASKED, PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.devices import KnownDevices
@@ -56,6 +62,7 @@ class DynamicResources:
     name: ClassVar[str] = "DynamicResources"
     args_type: ClassVar[type[DynamicResourcesArgs]] = DynamicResourcesArgs
     per_node: ClassVar[bool] = True
+    reserves_filtered: ClassVar[bool] = True
     # What an edition has of its own.
     allocation_rules: ClassVar[AllocationRules] = CORE_ALLOCATION
     hints_type: ClassVar[type[ClaimHints]] = ClaimHints
@@ -73,7 +80,6 @@ class DynamicResources:
             score=Reads.NODE,
             pod=PodReads.SPEC,
             basis=_basis,
-            final_scores=self._final_scores,
         )
         gates, clock = handle.feature_gates, handle.clock
         known = KnownDevices.of(handle.objects, gates)
@@ -158,6 +164,9 @@ class DynamicResources:
         attempt.timer = state.timer
         return self._filter.codes(attempt, pod.pod, nodes)
 
+    def sign_pod(self, pod: PodInfo) -> Fragments | None:
+        return None if pod.pod.spec.resource_claims else {}
+
     def filter_status(self, state: CycleState, code: int) -> Status:
         if code > 0:
             return rejection(code)
@@ -196,7 +205,7 @@ class DynamicResources:
             return 0
         return self._filter.scores(state.read(self.name), pod.pod, nodes)
 
-    def _final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
+    def final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
         scores = self.score(state, pod, nodes)
         return scores if isinstance(scores, int) else self.normalize(state, pod, scores)
 

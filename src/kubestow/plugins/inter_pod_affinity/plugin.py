@@ -11,7 +11,7 @@ from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import PreFilterResult
+from kubestow.framework.plugin import Fragments, PreFilterResult
 from kubestow.framework.reuse import Concern, PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
@@ -46,8 +46,6 @@ class InterPodAffinity:
             score=Reads.PODS,
             pod=PodReads.CLUSTER,
             basis=self._concern,
-            rule=filter_state_of,
-            final_scores=self._final_scores,
         )
         self._resolver = self.resolver_type(handle.objects.namespaces)
         self._existing = ExistingTerms(args.hard_pod_affinity_weight)
@@ -83,8 +81,17 @@ class InterPodAffinity:
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> NarrowArray | None:
         return filter_state_of(state, pod).codes(nodes)
 
+    def sign_pod(self, pod: PodInfo) -> Fragments | None:
+        if pod.has_affinity:
+            return None
+        # Terms of other pods may select this one by its labels.
+        return {} if self._ignores_existing else {"v1.Pod.Labels": pod.pod.metadata.labels}
+
     def filter_status(self, state: CycleState, code: int) -> Status:
         return STATUSES[code]
+
+    def filter_rule(self, state: CycleState, pod: PodInfo) -> FilterState:
+        return filter_state_of(state, pod)
 
     # --- scoring ---
 
@@ -102,7 +109,7 @@ class InterPodAffinity:
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return normalised(scores)
 
-    def _final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+    def final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         scores = self._domain_scores(state, pod, nodes)
         return self.normalize(state, pod, raw_scores(scores, nodes)) if scores else None
 

@@ -34,12 +34,10 @@ class Estimates:
         self._defaults = [_default(args.defaults, name) for name in RESOURCES]
         self._kept: dict[object, Amounts] = {}
         self._version = -1
+        usage.subscribe(self._after_measurements)
 
     def of(self, pod: PodInfo) -> Amounts:
         """The estimate of a pod, which pods of one shape and workload share."""
-        if self._version != self._usage.pod_version or len(self._kept) >= PLACED_MAX:
-            self._kept.clear()
-            self._version = self._usage.pod_version
         key: object = pod.shape
         workload = ""
         if self._siblings and pod.pod.metadata.owner_references:
@@ -47,8 +45,15 @@ class Estimates:
             key = key, workload
         found = self._kept.get(key)
         if found is None:
+            if len(self._kept) >= PLACED_MAX:
+                self._kept.clear()
             found = self._kept[key] = self._by_siblings(workload) or self.by_spec(pod.pod)
         return found
+
+    def _after_measurements(self) -> None:
+        if self._version != self._usage.pod_version:
+            self._version = self._usage.pod_version
+            self._kept.clear()
 
     def _by_siblings(self, workload: str) -> Amounts | None:
         usage = self._usage.workload(workload) if workload else None

@@ -35,6 +35,7 @@ from kubestow.usage.store import UsageStore
 
 # Pods of the priority classes system-cluster-critical and system-node-critical have at least this.
 CRITICAL_PRIORITY: Final = 2_000_000_000
+_ENDED: Final = ("Succeeded", "Failed")
 _REASON_START: Final = " in use above "
 # Members of an enumeration are slow to look up.
 _NOTHING, _SCORE, _BOTH = Concern.NOTHING, Concern.SCORE, Concern.BOTH
@@ -50,15 +51,16 @@ class LoadAware:
         raise_if_any(load_aware_errors(args))
         self.args = args
         self._handle = handle
+        self._snapshot = handle.snapshot
         self._now_ns = handle.clock.now_ns
         usage = UsageStore() if handle.usage is None else handle.usage
         self.load = LoadRows(args, usage, handle.clock)
+        self._recent = self.load.placed.recent
         self.estimates = Estimates(args.estimate, usage)
         self._strategy = strategy = _strategy(args, self.load, handle)
         # The others look at all nodes for each pod.
-        self._kept = strategy.kept if isinstance(strategy, LeastUsed) else None
-        # Whether thresholds hold for the pod of the current attempt, and nodes are over one.
-        self._is_filtered = False
+        self._scores_for = strategy.kept if isinstance(strategy, LeastUsed) else _no_scores
+        self._answers: RowAnswers | None = None
         # Of the pod of the current attempt: its UID and estimate.
         self._current = "", Amounts(0, 0)
         self._counts_placed = args.estimate.enabled and handle.usage is not None
@@ -68,9 +70,6 @@ class LoadAware:
             score=Reads.PODS,
             pod=PodReads.CLUSTER,
             basis=self._concern,
-            rule=self._rule_of,
-            final_scores=self._final_scores,
-            row_answers=self._row_answers,
         )
         # Pods that wait because of a threshold, by UID.
         self._waiting: dict[str, Pod] = {}
@@ -82,7 +81,7 @@ class LoadAware:
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         load = self.load
-        load.refresh(self._handle.snapshot)
+        load.refresh(self._snapshot)
         if not load.over_count or is_exempt(pod):
             return None
         return load.codes[nodes.rows]
@@ -98,15 +97,15 @@ class LoadAware:
     # --- Score ---
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> Status | None:
-        self.load.refresh(self._handle.snapshot)
+        self.load.refresh(self._snapshot)
         return None if self.load.usable_count else Status.skip()
 
     def score(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int:
-        self.load.refresh(self._handle.snapshot)
-        scores = self._final_scores(state, pod, nodes)
+        self.load.refresh(self._snapshot)
+        scores = self.final_scores(state, pod, nodes)
         return 0 if scores is None else scores
 
-    def _final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
+    def final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         if not self.load.usable_count:
             return None
         return self._strategy.of(pod, self._estimate(pod))[nodes.rows]
@@ -121,34 +120,47 @@ class LoadAware:
     # --- reuse ---
 
     def _concern(self, pod: PodInfo) -> Concern:
-        load = self.load
-        load.refresh(self._handle.snapshot)
-        self._current = pod.uid, self.estimates.of(pod)
+        load, snapshot = self.load, self._snapshot
+        # As `refresh`, without a call: mostly nothing is new.
+        if (
+            load.node_end != snapshot.log.node_end
+            or load.names is not snapshot.names
+            or self._now_ns() > load.expiry_ns
+        ):
+            load.refresh(snapshot)
+        estimate = self.estimates.of(pod)
+        self._current = pod.uid, estimate
         if not load.usable_count:
             return _NOTHING
-        self._is_filtered = load.over_count > 0 and not is_exempt(pod)
-        return _BOTH if self._is_filtered else _SCORE
+        # Whether thresholds hold for the pod, and nodes are over one.
+        is_filtered = load.over_count > 0 and not is_exempt(pod)
+        scores = load.followed
+        if scores is None or scores.estimate is not estimate or scores.has_mean:
+            scores = self._scores_for(estimate)
+        if scores is not None:
+            self._answers = scores.with_codes if is_filtered else scores.plain
+        return _BOTH if is_filtered else _SCORE
 
-    def _row_answers(self, pod: PodInfo) -> RowAnswers | None:
+    def row_answers(self, pod: PodInfo) -> RowAnswers | None:
         """Called after `_concern`, for pods that the plugin has something to say about."""
-        if self._kept is None:
-            return None
-        kept = self._kept(self._current[1])
-        return kept.with_codes if self._is_filtered else kept.plain
+        return self._answers
 
-    def _rule_of(self, state: CycleState, pod: PodInfo) -> Rule:
+    def filter_rule(self, state: CycleState, pod: PodInfo) -> Rule:
         return self._rule
 
     # --- pods that were just placed ---
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status | None:
-        if self._counts_placed:
-            # A pod that is assigned to a node has to be looked at again, which takes long.
-            uid, estimate = self._current
-            if uid != pod.uid:
-                estimate = self._estimate(pod)
-            snapshot = self._handle.snapshot
-            self.load.place(snapshot, pod.uid, node_name, self._now_ns(), estimate)
+        if not self._counts_placed:
+            return None
+        # A pod that is assigned to a node has to be looked at again, which takes long.
+        uid, estimate = self._current
+        if uid != pod.uid:
+            uid, estimate = pod.uid, self._estimate(pod)
+            self.load.renumber(self._snapshot)
+        row = self._snapshot.row_of(node_name)
+        if row is not None:
+            self.load.place(row, uid, self._now_ns(), estimate)
         return None
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -156,6 +168,13 @@ class LoadAware:
 
     def _after_pod_change(self, old: Pod | None, new: Pod | None) -> None:
         """Count pods that others placed, or that were placed before this process started."""
+        if (
+            new is not None
+            and new.metadata.uid in self._recent
+            and new.status.phase not in _ENDED
+            and not self._waiting
+        ):
+            return  # As for most pods that this process has placed.
         if new is None:
             assert old is not None
             self._note(self.load.remove(old.metadata.uid))
@@ -164,7 +183,7 @@ class LoadAware:
         uid = new.metadata.uid
         if not new.spec.node_name:
             self._note_waiting(new)
-        elif new.status.phase in ("Succeeded", "Failed"):
+        elif new.status.phase in _ENDED:
             self._note(self.load.remove(uid))
         elif old is None or not old.spec.node_name:
             self._waiting.pop(uid, None)
@@ -177,14 +196,16 @@ class LoadAware:
         now_ns = self._handle.clock.now_ns()
         placed_ns = now_ns if is_new else _placed_ns(pod)
         if placed_ns > now_ns - self.load.placed.fade_ns:
-            estimate, snapshot = self.estimates.of(PodInfo(pod)), self._handle.snapshot
-            uid, node_name = pod.metadata.uid, pod.spec.node_name
-            self._note(self.load.place(snapshot, uid, node_name, placed_ns, estimate))
+            estimate, snapshot = self.estimates.of(PodInfo(pod)), self._snapshot
+            self.load.renumber(snapshot)
+            row = snapshot.row_of(pod.spec.node_name)
+            if row is not None and self.load.place(row, pod.metadata.uid, placed_ns, estimate):
+                self._note(row)
 
     def _note(self, row: int | None) -> None:
         """The row counts something else: the snapshot may have it from before, as of a pod that
         another profile has placed."""
-        snapshot = self._handle.snapshot
+        snapshot = self._snapshot
         if row is not None and self.load.is_of(snapshot):
             snapshot.log.note_pods(row)
 
@@ -204,7 +225,7 @@ class LoadAware:
         if not self._waiting:
             return
         over_count = self.load.over_count
-        self.load.refresh(self._handle.snapshot)
+        self.load.refresh(self._snapshot)
         if self.load.over_count < over_count:
             self._handle.activate(list(self._waiting.values()))
 
@@ -230,6 +251,10 @@ def is_exempt(pod: PodInfo) -> bool:
         return True
     controller = controller_of(pod.pod)
     return controller is not None and controller.kind == "DaemonSet"
+
+
+def _no_scores(estimate: Amounts) -> None:
+    """In place of scores that are kept."""
 
 
 def _placed_ns(pod: Pod) -> int:

@@ -18,7 +18,9 @@ from kubestow.cache.columns import ALLOCATABLE
 from kubestow.cache.snapshot import Snapshot
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.config.load_aware_args import RESOURCES, LoadAwareArgs, LoadThresholds
-from kubestow.plugins.load_aware.placed import PLACED_MAX, PlacedPods
+from kubestow.framework.plugin import MAX_NODE_SCORE
+from kubestow.framework.reuse import RowAnswers
+from kubestow.plugins.load_aware.placed import PLACED_HALF, PlacedPods
 from kubestow.usage.measurement import Amounts
 from kubestow.usage.view import NodeUsage, UsageView
 
@@ -30,10 +32,10 @@ _NEVER_NS: Final = np.iinfo(np.int64).max
 _NO_FLOOR: Final = np.iinfo(np.int64).min
 # The cells of a row, which fill one line of a processor's cache: each of two is of CPU and memory.
 CELLS: Final = 8
-HEADROOM, FLOOR, OFFERED, MEASURED, CODE = 0, 2, 4, 6, 7
+HEADROOM, FLOOR, OFFERED, CODE = 0, 2, 4, 6
 ROW_BYTES: Final = 8 * CELLS
-# All cells of a row at once, from the bytes at which it begins.
-cells_of: Final = Struct(f"={CELLS}q").unpack_from
+# All cells of a row before its code at once, from the bytes at which it begins.
+cells_of: Final = Struct(f"={CODE}q").unpack_from
 
 
 class Threshold(NamedTuple):
@@ -65,6 +67,41 @@ class Excess(NamedTuple):
     allowed: int
 
 
+class FollowedScores:
+    """Scores that are brought up to date with every change of a row: the share of each resource
+    that stays free once the estimate is used as well, by weight.
+
+    estimate  what a pod is expected to use
+    formula   that of cpu and of memory, their weights, and the sum of all weights
+    cells     the scores by row, as plain numbers
+    has_mean  whether some nodes are not usable, and get the mean of the others
+    total     the sum of those of usable nodes, if it is needed for the mean
+    plain, with_codes   the answers of the plugin, without its verdicts and with them
+    """
+
+    __slots__ = ("cells", "estimate", "formula", "has_mean", "plain", "total", "with_codes")
+
+    estimate: Amounts
+    formula: tuple[int, int, int, int, int]
+    cells: "memoryview[int]"
+    has_mean: bool
+    total: int
+    plain: RowAnswers
+    with_codes: RowAnswers
+
+    def enter(self, row: int, free_cpu: int, free_memory: int, cpu: int, memory: int) -> None:
+        """The headroom of a usable node is this now; last, what it offers."""
+        cpu_estimate, memory_estimate, cpu_weight, memory_weight, weight = self.formula
+        free = free_cpu - cpu_estimate
+        score = free * MAX_NODE_SCORE // cpu * cpu_weight if free > 0 else 0
+        free = free_memory - memory_estimate
+        if free > 0:
+            score += free * MAX_NODE_SCORE // memory * memory_weight
+        score //= weight
+        self.total += score - self.cells[row]
+        self.cells[row] = score
+
+
 class LoadRows:
     """The arrays, all by row.
 
@@ -73,6 +110,9 @@ class LoadRows:
     average     int64[resource, row], and deviation likewise where the arguments need it: for
                 thresholds, for risk and as Trimaran
     build       how often the arrays were made; `changed` are rows that pods changed since then
+    names, node_end   of the snapshot that they were made of
+    expiry_ns   the last time at which they hold
+    followed    scores that have all changes of rows
 
     What a placed pod changes, and what is read for it, is in int64[row, cell]; `cells` has all of
     these as plain numbers, one row after the other.
@@ -80,7 +120,6 @@ class LoadRows:
     headroom    int64[resource, row]: allocatable - measured - pending
     floors      below this headroom the average is above a threshold
     offered     as allocatable; 0 where the node is not usable
-    measured_ns when the node was measured last; -1 if never
     codes       int64[row]: the number of the first threshold that the node is over, from 1; else 0
     """
 
@@ -99,14 +138,19 @@ class LoadRows:
         self._now_ns = clock.now_ns
         fade_s = args.estimate.fade_seconds or args.history_seconds
         self.placed = PlacedPods(fade_s * NANOSECONDS)
+        self._recent = self.placed.recent
         # What the arrays were made of.
-        self._names: list[str] = []
-        self._node_end = -1
+        self.names: list[str] = []
+        self.node_end = -1
         self._version = -1
-        self._expiry_ns = _NEVER_NS
+        self.expiry_ns = -1
+        usage.subscribe(self._after_measurements)
+        self._slots = np.zeros(0, np.intp)
+        self._slots_of, self._slot_version = self.names, -1
         self._over = np.zeros((len(self.thresholds), 0), np.bool_)
         self.build = 0
         self.changed: list[int] = []
+        self.followed: FollowedScores | None = None
         self.codes_version = 0
         self.usable_count = 0
         self.over_count = 0
@@ -117,48 +161,62 @@ class LoadRows:
     def refresh(self, snapshot: Snapshot) -> None:
         """Bring the arrays up to date with the snapshot, the measurements and the time."""
         if (
-            snapshot.names is not self._names
-            or self._usage.version != self._version
-            or (snapshot.log.node_end != self._node_end and self._have_nodes_changed(snapshot))
-            # Without a usable measurement none gets too old.
-            or (self.usable_count and self._now_ns() > self._expiry_ns)
-            or len(self.changed) > PLACED_MAX
+            snapshot.names is not self.names
+            or (snapshot.log.node_end != self.node_end and self._have_nodes_changed(snapshot))
+            or self._now_ns() > self.expiry_ns
         ):
             self._rebuild(snapshot, self._now_ns())
 
+    def _after_measurements(self) -> None:
+        if self._version != self._usage.version:
+            self._expire()
+
+    def _expire(self) -> None:
+        """Make the arrays again before they are next read."""
+        self.expiry_ns = -1
+
     def _have_nodes_changed(self, snapshot: Snapshot) -> bool:
         """Whether Node objects changed in what is read of them; most changes are of conditions."""
-        self._node_end = snapshot.log.node_end
+        self.node_end = snapshot.log.node_end
         return not np.array_equal(_offered(snapshot), self.allocatable)
 
     def _rebuild(self, snapshot: Snapshot, now_ns: int) -> None:
-        if snapshot.names is not self._names:
+        if snapshot.names is not self.names:
             self._renumber(snapshot)
         self.build += 1
         self.changed = []
-        self._version, self._node_end = self._usage.version, snapshot.log.node_end
-        nodes, slots = self._usage.nodes, self._usage.slots_of(self._names)
+        self.followed = None
+        self._version, self.node_end = self._usage.version, snapshot.log.node_end
+        nodes, slots = self._usage.nodes, self._find_slots()
         self.allocatable = _offered(snapshot).copy()
         self._measured_ns = _picked(nodes.time_ns, slots, -1)
         self.usable = self._find_usable(_picked(nodes.latest, slots, 0), now_ns)
         self.usable_count = int(np.count_nonzero(self.usable))
-        self._expiry_ns = self._next_expiry()
+        self._newest_ns = int(self._measured_ns.max(initial=-1))
+        self.expiry_ns = self._next_expiry()
         self.average = _picked(nodes.average, slots, 0)
         chosen: IntArray = getattr(nodes, self._statistic)
-        self.measured = _picked(chosen, slots, 0)
+        self.measured = self.average if chosen is nodes.average else _picked(chosen, slots, 0)
         if self._reads_deviation:
             self.deviation = _picked(nodes.deviation, slots, 0)
-            self.measured += self.deviation * self._risk // 100
-        self.placed.forget_before(now_ns - self.placed.fade_ns - self._max_age_ns)
-        pending = self.placed.sums(len(self._names), self._measured_ns)
+            self.measured = self.measured + self.deviation * self._risk // 100
+        self.placed.file(now_ns - self.placed.fade_ns - self._max_age_ns)
+        pending = self.placed.sums(len(self.names), self._measured_ns)
         self._find_codes(nodes, slots, pending)
-        table = np.zeros((len(self._names), CELLS), np.int64)
+        table = np.zeros((len(self.names), CELLS), np.int64)
         table[:, HEADROOM : HEADROOM + 2] = (self.allocatable - self.measured - pending).T
         table[:, FLOOR : FLOOR + 2] = self._floors().T
         table[:, OFFERED : OFFERED + 2] = np.where(self.usable, self.allocatable, 0).T
-        table[:, MEASURED] = self._measured_ns
         table[:, CODE] = self.codes
         self._set_table(table)
+
+    def _find_slots(self) -> IntArray:
+        """Where the measurements of each node are: mostly where they were."""
+        version = self._usage.slot_version
+        if self._slots_of is not self.names or self._slot_version != version:
+            self._slots = self._usage.slots_of(self.names)
+            self._slots_of, self._slot_version = self.names, version
+        return self._slots
 
     def _find_usable(self, latest: IntArray, now_ns: int) -> BoolArray:
         times, offered = self._measured_ns, self.allocatable
@@ -174,7 +232,7 @@ class LoadRows:
         return int(self._measured_ns[self.usable].min()) + self._max_age_ns
 
     def _find_codes(self, nodes: NodeUsage, slots: IntArray, pending: IntArray) -> None:
-        codes = np.zeros(len(self._names), np.int64)
+        codes = np.zeros(len(self.names), np.int64)
         for number, threshold in reversed(list(enumerate(self.thresholds))):
             statistic, place, percent = threshold
             used = _picked(getattr(nodes, statistic)[place], slots, 0) * 100
@@ -195,7 +253,7 @@ class LoadRows:
 
     def _floors(self) -> IntArray:
         """int64[resource, row]: the least headroom at which the average is at no threshold."""
-        floors = np.full((len(RESOURCES), len(self._names)), _NO_FLOOR, np.int64)
+        floors = np.full((len(RESOURCES), len(self.names)), _NO_FLOOR, np.int64)
         for statistic, place, percent in self.thresholds:
             if statistic == "average":
                 offered = self.allocatable[place]
@@ -217,20 +275,21 @@ class LoadRows:
     def _renumber(self, snapshot: Snapshot) -> None:
         """Nodes were added, deleted or reordered: what is kept by row moves with its node."""
         names, row_of = snapshot.names, snapshot.row_of
-        rows = map(row_of, self._names)
+        rows = map(row_of, self.names)
         numbers = np.array([-1 if row is None else row for row in rows], np.int64)
         over = np.zeros((len(self.thresholds), len(names)), np.bool_)
         kept = np.flatnonzero(numbers >= 0)
         over[:, numbers[kept]] = self._over[:, kept]
         self._over = over
         self.placed.renumber(numbers)
-        self._names = names
+        self.names = names
         self.codes = np.zeros(len(names), np.int64)
         self.codes_version += 1
 
     def _set_empty(self) -> None:
         self.usable = np.zeros(0, np.bool_)
         self._measured_ns = np.zeros(0, np.int64)
+        self._newest_ns = -1
         self.allocatable = self.measured = self.average = self.deviation = np.zeros(
             (2, 0), np.int64
         )
@@ -238,49 +297,82 @@ class LoadRows:
 
     # --- by one row ---
 
-    def place(
-        self, snapshot: Snapshot, uid: str, node_name: str, time_ns: int, estimate: Amounts
-    ) -> int | None:
-        """Count a pod that was placed on the node; the row of the node, None if nothing changed."""
-        if snapshot.names is not self._names:
+    def renumber(self, snapshot: Snapshot) -> None:
+        """Number rows as the snapshot does."""
+        if snapshot.names is not self.names:
             self.refresh(snapshot)
-        row = snapshot.row_of(node_name)
-        if row is None or not self.placed.add(uid, row, time_ns, estimate):
-            return None
+
+    def place(self, row: int, uid: str, time_ns: int, estimate: Amounts) -> bool:
+        """Count a pod that was placed on the node of a row; whether it was not counted yet. After
+        every placed pod: plain numbers are fastest."""
+        cpu_milli, memory_bytes = estimate
+        recent = self._recent
+        pod = row, time_ns, cpu_milli, memory_bytes
+        if recent.setdefault(uid, pod) is not pod:
+            return False
+        if len(recent) > PLACED_HALF:
+            self.placed.file(0)
+            self._expire()
         # Without a usable node nothing is read before all rows are made again.
         if self.usable_count:
-            self._count(row, time_ns, estimate, 1)
-        return row
+            if time_ns < self._newest_ns:
+                measured_ns = self._measured_ns.item(row)
+                counted = self.placed.counted(time_ns, cpu_milli, memory_bytes, measured_ns)
+                cpu_milli, memory_bytes = counted
+            cells, at = self.cells, row * CELLS
+            numbers = cells_of(cells, row * ROW_BYTES)
+            cpu, memory, cpu_floor, memory_floor, cpu_offered, memory_offered = numbers
+            cells[at] = cpu = cpu - cpu_milli
+            cells[at + 1] = memory = memory - memory_bytes
+            self.changed.append(row)
+            scores = self.followed
+            if scores is not None and cpu_offered:
+                # As `enter`, without a call.
+                cpu_estimate, memory_estimate, cpu_weight, memory_weight, weight = scores.formula
+                free = cpu - cpu_estimate
+                score = free * MAX_NODE_SCORE // cpu_offered * cpu_weight if free > 0 else 0
+                free = memory - memory_estimate
+                if free > 0:
+                    score += free * MAX_NODE_SCORE // memory_offered * memory_weight
+                score //= weight
+                if scores.has_mean:
+                    scores.total += score - scores.cells[row]
+                scores.cells[row] = score
+            if cpu < cpu_floor or memory < memory_floor:
+                self._find_code(row)
+        return True
 
     def remove(self, uid: str) -> int | None:
         """Do not count the pod any more; the row of its node, None if it was not counted."""
         removed = self.placed.remove(uid)
         if removed is None:
             return None
+        row, time_ns, cpu_milli, memory_bytes = removed
         if self.usable_count:
-            self._count(*removed, -1)
-        return removed[0]
+            cells, at = self.cells, row * CELLS
+            measured_ns = self._measured_ns.item(row)
+            counted = self.placed.counted(time_ns, cpu_milli, memory_bytes, measured_ns)
+            cells[at] += counted.cpu_milli
+            cells[at + 1] += counted.memory_bytes
+            self._note(row)
+            if cells[at + CODE]:
+                self._find_code(row)
+        return row
 
-    def _count(self, row: int, time_ns: int, estimate: Amounts, sign: int) -> None:
-        """Add what a pod counts on the node, as `PlacedPods.sums` does, or subtract it. After every
-        placed pod: plain numbers are fastest."""
-        cells, at = self.cells, row * CELLS
-        numbers = cells_of(cells, row * ROW_BYTES)
-        cpu, memory, cpu_floor, memory_floor, _, _, measured_ns, code = numbers
-        cpu_milli, memory_bytes = estimate
-        passed_ns = measured_ns - time_ns
-        if passed_ns > 0:
-            fade_ns = self.placed.fade_ns
-            share = max(fade_ns - passed_ns, 0) * 1000 // fade_ns
-            cpu_milli, memory_bytes = cpu_milli * share // 1000, memory_bytes * share // 1000
-        cpu -= cpu_milli * sign
-        memory -= memory_bytes * sign
-        cells[at], cells[at + 1] = cpu, memory
+    def _note(self, row: int) -> None:
+        cpu, memory, _, _, cpu_offered, memory_offered = cells_of(self.cells, row * ROW_BYTES)
         self.changed.append(row)
-        if cpu < cpu_floor or memory < memory_floor or code:
-            # No other version: the snapshot has noted that this row changes, or will.
-            cells[at + CODE] = after = self._code_of(row)
-            self.over_count += bool(after) - bool(code)
+        if len(self.changed) > PLACED_HALF:
+            self._expire()
+        if cpu_offered and self.followed is not None:
+            self.followed.enter(row, cpu, memory, cpu_offered, memory_offered)
+
+    def _find_code(self, row: int) -> None:
+        # No other version: the snapshot has noted that this row changes, or will.
+        at = row * CELLS + CODE
+        before, after = self.cells[at], self._code_of(row)
+        self.cells[at] = after
+        self.over_count += bool(after) - bool(before)
 
     def _code_of(self, row: int) -> int:
         for number, (statistic, place, percent) in enumerate(self.thresholds):
@@ -300,7 +392,7 @@ class LoadRows:
 
     def is_of(self, snapshot: Snapshot) -> bool:
         """Whether rows are still numbered as in the snapshot."""
-        return snapshot.names is self._names
+        return snapshot.names is self.names
 
     def excess(self, row: int) -> "Excess | None":
         """Which threshold the node is over, and by how much; None if it is over none."""
@@ -309,7 +401,7 @@ class LoadRows:
             return None
         statistic, place, percent = threshold = self.thresholds[code - 1]
         column: IntArray = getattr(self._usage.nodes, statistic)
-        slots = self._usage.slots_of([self._names[row]])
+        slots = self._usage.slots_of([self.names[row]])
         used, offered = _picked(column, slots, 0).item(place, 0), self.allocatable.item(place, row)
         pending = self._pending(place, row) if statistic == "average" else 0
         is_held = (used + pending) * 100 <= percent * offered
@@ -319,7 +411,7 @@ class LoadRows:
     def counts(self) -> tuple[int, int, int]:
         """How many nodes are usable, have a measurement that is not, and have none."""
         measured = int(np.count_nonzero(self._measured_ns >= 0))
-        return self.usable_count, measured - self.usable_count, len(self._names) - measured
+        return self.usable_count, measured - self.usable_count, len(self.names) - measured
 
 
 def thresholds_of(args: LoadThresholds) -> list[Threshold]:
@@ -341,4 +433,7 @@ def _picked(column: IntArray, slots: IntArray, missing: int) -> IntArray:
     """The values of these slots, `missing` where there is none."""
     if not column.shape[-1]:
         return np.full((*column.shape[:-1], len(slots)), missing, np.int64)
-    return np.where(slots >= 0, column[..., slots], missing)
+    found, is_missing = column.take(slots, axis=-1), slots < 0
+    if is_missing.any():
+        found[..., is_missing] = missing
+    return found

@@ -15,7 +15,7 @@ from kubestow.arrays import IntArray
 from kubestow.config.load_aware_args import RESOURCES, LoadAwareArgs
 from kubestow.framework.plugin import MAX_NODE_SCORE
 from kubestow.framework.reuse import RowAnswers
-from kubestow.plugins.load_aware.rows import ROW_BYTES, LoadRows, cells_of
+from kubestow.plugins.load_aware.rows import ROW_BYTES, FollowedScores, LoadRows, cells_of
 from kubestow.usage.measurement import Amounts
 
 # For how many different estimates scores are kept, the most recently used ones.
@@ -49,93 +49,72 @@ class LeastUsed:
         self._last = KeptScores(Amounts(0, 0), self._weights, load)
 
     def of(self, pod: PodInfo, estimate: Amounts) -> IntArray:
-        return self.kept(estimate).current()
+        return self.kept(estimate).scores
 
     def kept(self, estimate: Amounts) -> "KeptScores":
+        """The scores for pods with this estimate, up to date."""
         kept = self._last
-        if kept.estimate is not estimate or kept.build != self._load.build:
-            kept = self._last = self._find(estimate)
+        if kept.estimate is not estimate or kept is not self._load.followed:
+            kept = self._last = self._load.followed = self._find(estimate)
         if kept.has_mean:
-            kept.follow()
+            kept.follow_mean()
         return kept
 
     def _find(self, estimate: Amounts) -> "KeptScores":
+        # The rows that change from now on are read by another one.
+        self._last.read = len(self._load.changed)
         kept = self._kept.get(estimate)
         if kept is None or kept.build != self._load.build:
             kept = self._kept[estimate] = KeptScores(estimate, self._weights, self._load)
             if len(self._kept) > _ESTIMATES_KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(estimate)
+        kept.estimate = estimate  # It is compared by identity.
+        kept.follow()
         return kept
 
 
-class KeptScores:
+class KeptScores(FollowedScores):
     """The scores of all rows for one estimate. After a placed pod, one of them is another.
 
-    has_mean   whether some nodes are not usable, and get the mean of the others: only then has
-               every change to be followed at once
-    plain, with_codes   the answers of the plugin, without its verdicts and with them
+    scores   int64[row]; nodes that are not usable get the mean of the others. Read-only for others
+    read     how many changes of rows they have; all while they are the ones that are followed
     """
 
     __slots__ = (
         "_load",
         "_mean",
         "_others",
-        "_read",
-        "_scores",
-        "_total",
-        "_weights",
         "build",
-        "estimate",
-        "has_mean",
-        "plain",
-        "with_codes",
+        "read",
+        "scores",
     )
 
     def __init__(self, estimate: Amounts, weights: tuple[int, int, int], load: LoadRows) -> None:
         self.estimate = estimate
         self.build = load.build
-        self._weights = weights
+        self.formula = estimate[0], estimate[1], *weights
         self._load = load
         self._others = np.flatnonzero(~load.usable)
         self.has_mean = len(self._others) > 0
-        self._mean = -1
-        self._scores = np.zeros(len(load.usable), np.int64)
+        self.scores = np.zeros(len(load.usable), np.int64)
+        # As plain numbers.
+        self.cells = self.scores.data
+        self._mean = 0
         self._compute_all()
         self._set_mean()
 
-    def current(self) -> IntArray:
-        """int64[row]. Read-only, until pods are placed."""
-        self.follow()
-        return self._scores
-
     def follow(self) -> None:
-        """Read the rows that pods changed."""
-        changed, read = self._load.changed, self._read
+        """Read the rows that changed since another one was followed."""
+        load = self._load
+        changed, read = load.changed, self.read
         if len(changed) - read > _MANY_ROWS:
             self._compute_all()
         else:
-            scores = self._scores.data
             for row in changed[read:]:
-                score = self.score_of(row)
-                self._total += score - scores[row]
-                scores[row] = score
-            self._read = len(changed)
-        self._set_mean()
-
-    def score_of(self, row: int) -> int:
-        """The score of one row as it is now: plain numbers are fastest."""
-        free_cpu, free_memory, _, _, cpu, memory, _, _ = cells_of(self._load.cells, row * ROW_BYTES)
-        if not cpu:
-            return self._mean  # The node is not usable.
-        cpu_weight, memory_weight, total_weight = self._weights
-        cpu_estimate, memory_estimate = self.estimate
-        free = free_cpu - cpu_estimate
-        score = free * MAX_NODE_SCORE // cpu * cpu_weight if free > 0 else 0
-        free = free_memory - memory_estimate
-        if free > 0:
-            score += free * MAX_NODE_SCORE // memory * memory_weight
-        return score // total_weight
+                free_cpu, free_memory, _, _, cpu, memory = cells_of(load.cells, row * ROW_BYTES)
+                if cpu:  # The node is usable.
+                    self.enter(row, free_cpu, free_memory, cpu, memory)
 
     def _compute_all(self) -> None:
         load = self._load
@@ -144,20 +123,20 @@ class KeptScores:
             free = np.maximum(load.headroom[place] - self.estimate[place], 0)
             # Usable nodes offer some of each.
             share = free * MAX_NODE_SCORE // np.maximum(load.allocatable[place], 1)
-            total += share * self._weights[place]
-        np.floor_divide(total, self._weights[-1], out=self._scores)
-        self._scores[self._others] = 0
-        self._total = int(self._scores.sum())
-        self._scores[self._others] = self._mean
-        self._read = len(load.changed)
+            total += share * self.formula[2 + place]
+        np.floor_divide(total, self.formula[-1], out=self.scores)
+        self.scores[self._others] = 0
+        self.total = int(self.scores.sum())
+        self.scores[self._others] = self._mean
+        self.read = len(load.changed)
+
+    def follow_mean(self) -> None:
+        """Where the mean is another one, so are answers on rows that no pod has changed."""
+        if self.total // self._load.usable_count != self._mean:
+            self._set_mean()
 
     def _set_mean(self) -> None:
-        """Where the mean is another one, so are answers on rows that no pod has changed."""
-        mean = self._total // max(self._load.usable_count, 1)
-        if mean != self._mean and (self.has_mean or self._mean < 0):
-            self._mean = mean
-            self._scores[self._others] = mean
-            # Where changes are followed at once, the row was computed a moment ago.
-            score_of = self._scores.item if self.has_mean else self.score_of
-            self.plain = RowAnswers(None, self.current, score_of)
-            self.with_codes = RowAnswers(self._load.codes, self.current, score_of)
+        self._mean = self.total // max(self._load.usable_count, 1)
+        self.scores[self._others] = self._mean
+        self.plain = RowAnswers(None, self.scores)
+        self.with_codes = RowAnswers(self._load.codes, self.scores)

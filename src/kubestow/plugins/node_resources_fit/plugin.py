@@ -14,13 +14,13 @@ from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
 from kubestow.framework.group_cycle import Assignments, GroupCycle
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import PreFilterResult
+from kubestow.framework.plugin import Fragments, PreFilterResult
 from kubestow.framework.reuse import NOTHING_KNOWN, Needs, Reads, Rule
 from kubestow.framework.status import Status
 from kubestow.index.devices import DeviceCounts, KnownDevices
 from kubestow.index.least_free import LeastFree
 from kubestow.index.nodes import Nodes, nodes_of
-from kubestow.plugins._shared.bases import unless_served_by_devices
+from kubestow.plugins._shared import bases
 from kubestow.plugins._shared.basic_loads import BasicLoads
 from kubestow.plugins._shared.scoring_resources import Loads, ScoredRequest, ScoringResources
 from kubestow.plugins.node_resources_fit.hints import FitHints
@@ -47,8 +47,9 @@ class NodeResourcesFit:
         self._device_classes = None if known is None else known.class_map
         self._hints = self.hints_type(gates, self._device_classes)
         self.strategy = strategy_of(args.scoring_strategy)
-        reuse = unless_served_by_devices(self._device_classes, Reads.NUMBERS, Reads.NUMBERS)
-        self.reuse = reuse._replace(rule=self._rule, final_scores=self.score)
+        self.reuse = bases.unless_served_by_devices(
+            self._device_classes, Reads.NUMBERS, Reads.NUMBERS
+        )
         self._resources = ScoringResources(
             args.scoring_strategy.resources,
             use_non_zero=True,
@@ -79,6 +80,9 @@ class NodeResourcesFit:
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
         return shortages(self.fit_request(state), nodes)
+
+    def sign_pod(self, pod: PodInfo) -> Fragments | None:
+        return bases.signed_request(pod, self._device_classes, use_pod_level=self._use_pod_level)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         return shortage_status(self.fit_request(state), code)
@@ -117,7 +121,10 @@ class NodeResourcesFit:
         request = self._scored_request(pod)
         return request.names, self._resources.loads(nodes, request)
 
-    def _rule(self, state: CycleState, pod: PodInfo) -> Rule:
+    def final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray:
+        return self.score(state, pod, nodes)
+
+    def filter_rule(self, state: CycleState, pod: PodInfo) -> Rule:
         request: FitRequest | None = state.get(_PRE_FILTER)
         return NOTHING_KNOWN if request is None else FitRule(request, self._least_free)
 

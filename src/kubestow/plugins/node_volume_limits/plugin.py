@@ -20,7 +20,7 @@ from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import StatusCodes
+from kubestow.framework.plugin import Fragments, StatusCodes
 from kubestow.framework.reuse import PodReads, Reads, Reuse, Rule
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes, SimulatedNode
@@ -104,7 +104,6 @@ class NodeVolumeLimits:
             filter=Reads.PODS,
             pod=PodReads.SPEC,
             basis=bases.volumes,
-            rule=self._rule,
         )
         self._needs_drivers = handle.feature_gates.enabled("VolumeLimitScaling")
 
@@ -124,12 +123,15 @@ class NodeVolumeLimits:
             return None
         return self._codes(wanted, nodes)
 
-    def _rule(self, state: CycleState, pod: PodInfo) -> Rule:
+    def filter_rule(self, state: CycleState, pod: PodInfo) -> Rule:
         return _LimitsRule(self, self._wanted(state, pod), self._snapshot)
 
     def ignores_pods(self, wanted: Wanted) -> bool:
         """Whether the filter reads no pods: no node has a limit, or the pod has no volumes."""
         return not self._room(self._snapshot).has_limits or not wanted.added
+
+    def sign_pod(self, pod: PodInfo) -> Fragments:
+        return bases.signed_volumes(pod)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         wanted: Wanted = state.read(self.name)

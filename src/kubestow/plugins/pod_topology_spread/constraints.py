@@ -132,6 +132,7 @@ class Constraints:
             action: [given for given in self._defaults if given.when_unsatisfiable == action]
             for action in (HARD, SOFT)
         }
+        self.has_defaults: Final = bool(self._defaults)
         self._merges_label_keys = merges_label_keys
         self._selectors: SelectorsOfPods = DefaultSelectors(objects)
 

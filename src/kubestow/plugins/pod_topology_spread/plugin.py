@@ -10,7 +10,7 @@ from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import PreFilterResult
+from kubestow.framework.plugin import Fragments, PreFilterResult
 from kubestow.framework.reuse import PodReads, Reads, Reuse
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
@@ -47,14 +47,13 @@ class PodTopologySpread:
             merges_label_keys=gates.enabled("MatchLabelKeysInPodTopologySpread"),
         )
         self._hints = self.hints_type(self.constraints)
+        self.signs_none = self.constraints.has_defaults
         self._kinds: dict[Hashable, _Kind] = {}
         self.reuse = Reuse(
             filter=Reads.PODS,
             score=Reads.PODS,
             pod=PodReads.CLUSTER,
             basis=self.constraints.concern,
-            rule=_filter_state,
-            final_scores=self._final_scores,
         )
 
     def events(self) -> Registrations:
@@ -89,8 +88,15 @@ class PodTopologySpread:
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> NarrowArray | None:
         return _filter_state(state, pod).codes(nodes)
 
+    def sign_pod(self, pod: PodInfo) -> Fragments | None:
+        is_refused = self.signs_none or pod.pod.spec.topology_spread_constraints
+        return None if is_refused else {}
+
     def filter_status(self, state: CycleState, code: int) -> Status:
         return STATUSES[code]
+
+    def filter_rule(self, state: CycleState, pod: PodInfo) -> FilterState:
+        return _filter_state(state, pod)
 
     # --- scoring ---
 
@@ -109,7 +115,7 @@ class PodTopologySpread:
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
         return normalised(scores, _score_state(state).ignored)
 
-    def _final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int | None:
+    def final_scores(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | int | None:
         soft = self._soft(pod, self._kind(state, pod))
         if not soft.count:
             return None

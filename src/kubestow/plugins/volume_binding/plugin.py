@@ -16,7 +16,7 @@ from kubestow.errors import ApiError, ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Registrations
 from kubestow.framework.handle import Handle
-from kubestow.framework.plugin import PreFlight
+from kubestow.framework.plugin import Fragments, PreFlight
 from kubestow.framework.reuse import PodReads, Reads, Reuse, Rule
 from kubestow.framework.status import Status
 from kubestow.index.nodes import Nodes
@@ -60,7 +60,7 @@ class _Attempt(Rule):
     def __init__(self, search: VolumeSearch | None, bound_version: int = -1) -> None:
         self.search = search
         self.bound_version = bound_version
-        self.all_bound = False
+        self.all_bound = search is None
         self.reservations: dict[str, Reservation] = {}
 
     def passes_all(self) -> bool:
@@ -71,6 +71,7 @@ class VolumeBinding:
     name: ClassVar[str] = "VolumeBinding"
     args_type: ClassVar[type[PluginArgs] | None] = VolumeBindingArgs
     per_node: ClassVar[bool] = True
+    reserves_filtered: ClassVar[bool] = True
 
     def __init__(self, args: VolumeBindingArgs | None, handle: Handle) -> None:
         # Which volumes a node reaches does not depend on the pods on it. With local disks the work
@@ -80,7 +81,6 @@ class VolumeBinding:
             score=Reads.NODE,
             pod=PodReads.SPEC,
             basis=bases.volumes,
-            rule=self._rule,
         )
         args = args or VolumeBindingArgs()
         if args.bind_timeout_seconds < 0:
@@ -134,7 +134,7 @@ class VolumeBinding:
         state.write(self.name, _Attempt(search, bound_version))
         return None
 
-    def _rule(self, state: CycleState, pod: PodInfo) -> Rule:
+    def filter_rule(self, state: CycleState, pod: PodInfo) -> Rule:
         return self._attempt(state)
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> IntArray | None:
@@ -143,6 +143,9 @@ class VolumeBinding:
         if codes is not None and (codes < 0).any():
             self._metrics.volume_stage_failed("predicate")
         return codes
+
+    def sign_pod(self, pod: PodInfo) -> Fragments:
+        return bases.signed_volumes(pod)
 
     def filter_status(self, state: CycleState, code: int) -> Status:
         search = self._attempt(state).search

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kubestow.api.files import Document, load_documents
+from kubestow.api.files import STDIN, Document, load_documents
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.editions import DEFAULT, edition_named, edition_of_server
-from kubestow.editions.edition import Edition, Version
+from kubestow.editions.edition import Edition
 from kubestow.errors import InputError
 from kubestow.plural import counted
 from kubestow.redaction import printable
@@ -48,6 +48,17 @@ class InputRequest(msgspec.Struct, frozen=True, kw_only=True):
     save: Path | None = None
     # Files that exist are overwritten.
     force: bool = False
+
+    def names_a_cluster(self) -> bool:
+        """Whether there is one to read; InputError if options without it would have no effect."""
+        if self.files or self.is_live:
+            return True
+        if self != InputRequest(force=self.force):
+            raise InputError(
+                "--save, --strict, --kubeconfig, --context and changes of the cluster are for what "
+                "-f and --from-cluster read: give one of these, or leave them out"
+            )
+        return False
 
 
 def changes_of(
@@ -105,7 +116,8 @@ def load_input(
     if not loaded and refusals:
         raise InputError(refusals[0])
     if not loaded:
-        raise InputError(f"no objects in {', '.join(request.files)}")
+        names = ("standard input" if file == STDIN else file for file in request.files)
+        raise InputError(f"no objects in {', '.join(names)}")
     manifests = select_manifests(
         loaded,
         reads_config_maps=reads_config_maps,
@@ -136,16 +148,14 @@ def load_input(
     return manifests._replace(documents=changed.documents, refusals=refusals)
 
 
-def edition_of(request: InputRequest, compatibility: Version | None) -> Edition:
+def edition_of(request: InputRequest, compatibility: str | None) -> Edition:
     """The edition to decide with: the one named, that of the cluster, or the default one."""
     if compatibility is not None:
         return edition_named(compatibility)
     return _edition_for(server_version_of(request))
 
 
-def edition_of_live(
-    server: "ServerConfig", clock: "Clock", compatibility: Version | None
-) -> Edition:
+def edition_of_live(server: "ServerConfig", clock: "Clock", compatibility: str | None) -> Edition:
     """The edition named, or that of this server."""
     if compatibility is not None:
         return edition_named(compatibility)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from kubestow.editions import DEFAULT
-from kubestow.editions.edition import Version
+from kubestow.editions.edition import ModernVersion
 
 ConfigFile = Annotated[
     Path | None,
@@ -27,7 +27,7 @@ FeatureGates = Annotated[
     ),
 ]
 Compatibility = Annotated[
-    Version | None,
+    ModernVersion | None,
     typer.Option(
         show_default=f"that of the cluster it was read from, else {DEFAULT}",
         help="Decide as this version of kube-scheduler.",

@@ -130,6 +130,6 @@ def _joined(given: Sequence[str], incomplete: str) -> tuple[list[str], str]:
 
 
 def _quoted(text: str) -> str:
-    """For zsh, inside two kinds of quotes and a list of value:help."""
+    """The text for zsh, where it stands inside two kinds of quotes in a list of value:help."""
     text = text.replace('"', '""').replace("'", "''")
     return re.sub(r"([$`])", r"\\\1", text).replace(":", r"\\:")

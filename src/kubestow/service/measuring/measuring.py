@@ -151,7 +151,7 @@ def _args_of(profile: ProfileConfig) -> Iterable[LoadAwareArgs]:
 
 
 class _NoRequests:
-    """For a cluster in memory, which serves no other APIs."""
+    """The API of a cluster in memory, which serves no measurements."""
 
     async def request(self, method: str, path: str) -> bytes:
         raise UnreachableError(f"{method} {path}: the client has no connection")

@@ -4,11 +4,11 @@ What exists here is on `/metrics` from the start, if only as its name. Nothing i
 `recorders`.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.service.metrics import buckets
-from kubestow.service.metrics.instruments import Counter, Family, Gauge
+from kubestow.service.metrics.instruments import Counter, Family, Gauge, Histogram
 from kubestow.service.metrics.registry import MetricsRegistry, Stability
 
 if TYPE_CHECKING:
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     )
 
 _PREFIX: Final = "scheduler_"
+
+
+class RescoringFamilies(NamedTuple):
+    """How often, and for how long, the node of the pod before was scored again."""
+
+    attempts: Family[Counter]
+    duration: Family[Histogram]
 
 
 class SchedulerCatalogue:
@@ -165,6 +172,9 @@ class SchedulerCatalogue:
             ("type",),
         )
         self._batching(registry)
+        # Without the gate nothing is counted of it.
+        self.counts_hints = gates.has("OpportunisticBatching")
+        self.rescoring: RescoringFamilies | None = None
         # Values of the labels that creations of claims have beside the status.
         self.claim_labels = tuple(gates.edition.claim_labels.values())
         self._devices_and_volumes(registry, tuple(gates.edition.claim_labels))
@@ -192,7 +202,7 @@ class SchedulerCatalogue:
             "Number of attempts by how the hint from the pod before was used.",
             ("profile", "result"),
         )
-        registry.counter(
+        self.batch_flushes = registry.counter(
             f"{_PREFIX}batch_cache_flushed_total",
             "Number of times the results of a pod could not be used for the next one.",
             ("profile", "reason"),
@@ -222,16 +232,18 @@ class SchedulerCatalogue:
             "Number of entities that entered a queue, by the event that moved them and by type.",
             ("queue", "event", "type"),
         )
-        registry.counter(
-            f"{_PREFIX}batch_rescore_attempts_total",
-            "Number of times the node of the pod before was scored again for the next one.",
-            ("profile",),
-        )
-        registry.histogram(
-            f"{_PREFIX}batch_rescore_duration_seconds",
-            "Duration of scoring the node of the pod before again in seconds.",
-            ("profile",),
-            buckets=buckets.H,
+        self.rescoring = RescoringFamilies(
+            registry.counter(
+                f"{_PREFIX}batch_rescore_attempts_total",
+                "Number of times the node of the pod before was scored again for the next one.",
+                ("profile",),
+            ),
+            registry.histogram(
+                f"{_PREFIX}batch_rescore_duration_seconds",
+                "Duration of scoring the node of the pod before again in seconds.",
+                ("profile",),
+                buckets=buckets.H,
+            ),
         )
         self.narrowed_events = registry.counter(
             f"{_PREFIX}pre_queueing_hint_evaluations_total",

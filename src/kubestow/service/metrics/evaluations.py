@@ -1,4 +1,5 @@
-"""Counts how often each plugin was asked, `plugin_evaluation_total` (spec 09 §8.1).
+"""Counts how often each plugin was asked, `plugin_evaluation_total`, and how hints of the pod
+before were used (spec 09 §8.1).
 
 Every attempt asks some thirty plugins, and at Filter and Score about each node. Usually the same
 plugins skip one pod and the next, so attempts are counted by the set of skipped plugins; the counts
@@ -7,10 +8,15 @@ of each plugin are computed when they are read.
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from kubestow.engine.decision import Decision
+from kubestow.engine.metrics import EMPTY_LIST, NO_HINT, POD_NOT_BATCHABLE
 from kubestow.framework.metrics import FILTER, PRE_FILTER, PRE_SCORE, SCORE
 from kubestow.framework.profile import Profile
+
+if TYPE_CHECKING:
+    from kubestow.engine.batching import BatchAttempt
 
 
 class Evaluations:
@@ -28,6 +34,12 @@ class Evaluations:
         self._scoring = defaultdict[frozenset[str], _Asked](_Asked)
         # Plugin and point → how often it was not asked, because an earlier plugin had rejected.
         self._not_asked: dict[tuple[str, str], int] = {}
+        # Attempts in which no hint was looked for, as PreFilter came to nothing.
+        self._without_search = 0
+        self._single_node_count = 0
+        self._batched_count = self._batched_scored_count = 0
+        self._hints = Counter[str]()
+        self._flushes = Counter[str]()
 
     def add(self, decision: Decision) -> None:
         state, evaluated = decision.state, decision.evaluated_count
@@ -37,6 +49,13 @@ class Evaluations:
         asked.nodes += evaluated
         if decision.pre_filter.status is not None:
             self._count_behind(decision.pre_filter.status.plugin)
+            self._without_search += 1
+        elif not decision.node_names:
+            self._without_search += 1
+        elif decision.batch is not None:
+            self._add_batch(decision, decision.batch, asked)
+        elif decision.scores is None and decision.node_name:
+            self._single_node_count += 1
         if evaluated != feasible:
             for filter_index, count in decision.rejected_counts().items():
                 asked.rejected[filter_index] += count
@@ -45,9 +64,39 @@ class Evaluations:
             asked.attempts += 1
             asked.nodes += feasible
 
-    @property
-    def attempt_count(self) -> int:
-        return sum(asked.attempts for asked in self._filtering.values())
+    def _add_batch(self, decision: Decision, batch: "BatchAttempt", asked: "_Asked") -> None:
+        self._batched_count += 1
+        self._batched_scored_count += decision.scores is not None
+        trial = batch.trial
+        if trial is not None and trial.is_filtered:
+            asked.nodes += 1
+            if trial.status is not None:
+                asked.rejected[self._filters.index(trial.status.plugin)] += 1
+        if trial is not None and trial.skip_score is not None:
+            rescored = self._scoring[trial.skip_score]
+            rescored.attempts += 1
+            rescored.nodes += 1
+            self._batched_scored_count += 1
+        self._hints[batch.result] += 1
+        self._flushes.update(batch.flushed)
+
+    def hints(self) -> Mapping[str, int]:
+        """How often a hint was used, or there was none, by the value of the label `result`."""
+        attempts = sum(asked.attempts for asked in self._filtering.values())
+        alone = attempts - self._without_search - self._batched_count
+        counts = self._hints + Counter({NO_HINT: alone})
+        counts.pop("", None)
+        return counts
+
+    def flushes(self) -> Mapping[str, int]:
+        """How often nothing was kept for the next pod, or not used, by the reason."""
+        scored = sum(asked.attempts for asked in self._scoring.values())
+        return self._flushes + Counter(
+            {
+                EMPTY_LIST: self._single_node_count,
+                POD_NOT_BATCHABLE: scored - self._batched_scored_count,
+            }
+        )
 
     def counts(self) -> Mapping[tuple[str, str], int]:
         """Per plugin and extension point; every series exists from the start."""

@@ -24,7 +24,7 @@ _SUCCESS: Final = label_of(None)
 
 
 def samples(rng: np.random.Generator, share: float = SAMPLED_SHARE) -> Iterator[bool]:
-    """Without end; True at random, for the given share of them."""
+    """Endless; True at random, for the given share of them."""
     while True:
         # One random number per True.
         for _ in range(int(rng.geometric(share)) - 1):

@@ -7,8 +7,8 @@ Upstream sends durations of plugins and hints through a buffer that may drop som
 entered at once, which is cheaper and loses nothing.
 """
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -42,6 +42,9 @@ from kubestow.service.metrics.meters import (
     ProfileSeries,
     samples,
 )
+
+if TYPE_CHECKING:
+    from kubestow.engine.batching import BatchAttempt
 
 # The label `attempts` of all higher counts.
 ATTEMPTS_LABEL_MAX: Final = 15
@@ -106,7 +109,7 @@ class SchedulerRecorder:
             self._evaluations[name] = Evaluations(profile)
             for result in (SCHEDULED, UNSCHEDULABLE, ERROR):
                 _ = self._profiles[name].results[result]  # there from the start
-        for family in (self.catalogue.plugin_evaluations, self.catalogue.batch_attempts):
+        for family in self._counted_families():
             family.refresh = self._write_evaluations
             family.forget = self._forget_evaluations
 
@@ -120,6 +123,14 @@ class SchedulerRecorder:
         evaluations = self._evaluations.get(decision.profile_name)
         if evaluations is not None:
             evaluations.add(decision)
+        if decision.batch is not None:
+            self._rescored(decision.profile_name, decision.batch)
+
+    def _rescored(self, profile_name: str, batch: "BatchAttempt") -> None:
+        families, trial = self.catalogue.rescoring, batch.trial
+        if families is not None and trial is not None and trial.rescoring_s is not None:
+            families.attempts.labels(profile_name).inc()
+            families.duration.labels(profile_name).observe(trial.rescoring_s)
 
     def pod_bound(self, queued_pod: QueuedPod) -> None:
         attempts = queued_pod.attempts
@@ -219,17 +230,26 @@ class SchedulerRecorder:
 
     # --- inside ---
 
+    def _counted_families(self) -> Sequence[Family[Counter]]:
+        """What is counted by attempts, and written when it is read."""
+        catalogue = self.catalogue
+        return (catalogue.plugin_evaluations, catalogue.batch_attempts, catalogue.batch_flushes)
+
     def _write_evaluations(self) -> None:
-        evaluations, hints = self.catalogue.plugin_evaluations, self.catalogue.batch_attempts
-        for family in (evaluations, hints):
+        evaluations, hints, flushes = self._counted_families()
+        for family in (evaluations, hints, flushes):
             for series in family.children().values():
                 series.reset()
         # Labels that are not allowed share a series, so what is there is added to.
         for profile, counted in self._evaluations.items():
             for (plugin, point), count in counted.counts().items():
                 evaluations.labels(plugin, point, profile).inc(count)
-            # Reuse works without hints on single nodes, so there is never one to use.
-            hints.labels(profile, "no_hint").inc(counted.attempt_count)
+            if not self.catalogue.counts_hints:
+                continue
+            for result, count in counted.hints().items():
+                hints.labels(profile, result).inc(count)
+            for reason, count in counted.flushes().items():
+                flushes.labels(profile, reason).inc(count)
 
     def _forget_evaluations(self) -> None:
         for evaluations in self._evaluations.values():

@@ -29,7 +29,7 @@ from kubestow.service.soak.unseen import fill_unseen
 PODS_PER_NODE: Final = 20
 TICK_S: Final = 0.05
 UNSEEN_SHARE: Final = 0.3
-# So many pods without a chance wait at the same time.
+# How many pods that fit nowhere wait at the same time.
 HOPELESS_MAX: Final = 50
 # What happens each time this many pods were created.
 PODS_PER_CHANGE: Final = 20

@@ -33,7 +33,8 @@ from kubestow.plugins.pod_topology_spread.default_selectors import NAMESPACES_MA
 
 
 def limits(*, nodes: int, history: int) -> Mapping[str, int]:
-    """For one container each, in a cluster of this many nodes; `history` is that of its server."""
+    """The largest size of each container in a cluster of this many nodes; `history` is that of its
+    server."""
     numbered = numbered_max(nodes)
     frames, records = kept_max(nodes, FRAME_NODE_BYTES), kept_max(nodes, RECORD_NODE_BYTES)
     spread = "plugins.pod_topology_spread.default_selectors"

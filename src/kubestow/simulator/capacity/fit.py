@@ -156,7 +156,7 @@ async def _add_copies(
 
 
 def _limits(failure: FrozenDecision | None, nodes: Counter[str]) -> list[Limit]:
-    """By reason, how many nodes it keeps from taking another copy."""
+    """The reasons, with how many nodes each keeps from taking another copy."""
     if failure is None:
         return []
     counts: dict[tuple[str, str], list[int]] = {}

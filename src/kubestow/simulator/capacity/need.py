@@ -166,7 +166,7 @@ class _Search:
         return (count,) * len(self._shapes)
 
     def _reduced(self, fleet: Fleet) -> Fleet:
-        """With fewer nodes of one shape after the other, the most expensive first."""
+        """The fleet with as few nodes of each shape as suffice, the most expensive shape first."""
         order = sorted(range(len(fleet)), key=lambda index: -self._price(index))
         for index in order:
             low, high = 0, fleet[index]
@@ -186,7 +186,7 @@ class _Search:
         return 1.0 if price is None else price
 
     def _cost(self, fleet: Fleet) -> tuple[float, int, Fleet]:
-        """By price, then by number; prices that differ by rounding only are equal."""
+        """The key that orders fleets: price, then number. Prices are rounded."""
         price = math.fsum(self._price(index) * count for index, count in enumerate(fleet))
         return round(price, _PRICE_DIGITS), sum(fleet), fleet
 

@@ -139,7 +139,7 @@ def _variant_result(
 
 
 def _refusals(runs: Sequence[RunSummary]) -> list[RefusedPods]:
-    """By owner, with the first message."""
+    """How many pods of each owner were refused, with the first message."""
     found: dict[str, RefusedPods] = {}
     for each in (each for run in runs for each in run.refusals):
         known = found.get(each.owner)

@@ -78,8 +78,11 @@ class PodPlacement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def placements_of(pods: Iterable[PodRow]) -> dict[str, PodPlacement]:
-    """By what is the same in other runs, in the order in which the pods were created. Of pods of
-    one name, one after the other, the last counts."""
+    """Where each pod went, in the order in which the pods were created.
+
+    The key is what is the same in other runs. Of pods of one name, one after the other, the last
+    counts.
+    """
     numbers: Counter[tuple[str, str]] = Counter()
     placements: dict[str, PodPlacement] = {}
     for pod in pods:
@@ -171,13 +174,15 @@ def _explained(moved: MovedPod, there: PodChoice, here: PodChoice, first_name: s
 _TIE = "both nodes score the same; the order of the search decided"
 _SEARCH = {
     "EnoughFound": "enough nodes were found before it",
+    "Hint": "the pod fits the node that an equal pod before it left as the next best",
     "NominatedNode": "the pod fits the node that it was nominated to",
     "PreFilterRestricted": "a plugin left it out",
 }
 
 
 def _lead(chosen: NodeView, other: NodeView) -> dict[str, int]:
-    """By plugin. Where only totals are known, the total is that of one plugin without a name."""
+    """How far the chosen node is ahead by each plugin; by one without a name, if only totals are
+    known."""
     if not chosen.scores and chosen.total is not None and other.total is not None:
         return {_TOTAL: chosen.total - other.total}
     return {

@@ -24,7 +24,8 @@ from kubestow.usage.file_format import read_lines
 def scenario_of(
     material: Material, config: SchedulerConfig, without: Sequence[str] = ()
 ) -> Generator[Scenario, None, None]:
-    """Its files exist inside the block. `without` are actions of a scenario that are left out."""
+    """The scenario that is played; its files exist inside the block. Actions named in `without` are
+    left out."""
     if without and material.scenario is None:
         raise InputError(f"without:{without[0]} leaves out an action, and there is no scenario")
     if material.recorded is not None:

@@ -57,7 +57,11 @@ def _read_variant(text: str) -> ReadVariant:
     if not name.strip():
         raise InputError(f'--variant is "{text}", expected NAME or NAME=WHAT')
     variant = SchedulerVariant(name=name.strip())
-    for part in filter(None, (part.strip() for part in what.split(","))):
+    parts = [part.strip() for part in what.split(",") if part.strip()]
+    versions = [part for part in parts if _is_version(part)]
+    if len(versions) > 1:
+        return ReadVariant(variant, f"has {len(versions)} versions: {', '.join(versions)}")
+    for part in parts:
         try:
             variant = _with_part(variant, part)
         except InputError as error:

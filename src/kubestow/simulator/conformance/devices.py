@@ -49,7 +49,7 @@ def compare_devices(
 def compare_given_up(
     comparer: Comparer, expected: JsonObject, world: World, decision: Decision
 ) -> None:
-    """Which claims PostFilter could give up; then the recorded one is.
+    """Compare the claims that PostFilter could give up; then give up the recorded one.
 
     Upstream picks one at random, so ours has to be one of those recorded.
     """

@@ -123,7 +123,7 @@ def parse_selector(text: str) -> Selector:
 
 
 def _drained(documents: list[Document], name: str, notes: list[str]) -> list[Document]:
-    """As `kubectl drain --force --ignore-daemonsets`: daemons and static pods stay."""
+    """Drain a node as `kubectl drain --force --ignore-daemonsets`: daemons, static pods stay."""
 
     def is_evicted(pod: JsonObject) -> bool:
         owner = controller_of(pod)

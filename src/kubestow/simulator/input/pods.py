@@ -173,7 +173,7 @@ def _released(claim: JsonObject, pods: set[PodKey]) -> JsonObject:
 
 
 def _without_attachments(documents: Sequence[Document], pods: set[PodKey]) -> list[Document]:
-    """Without the attachments of volumes that only these pods use on their nodes."""
+    """The documents without attachments of volumes that only these pods use on their nodes."""
     if not any(one.raw.get("kind") == "VolumeAttachment" for one in documents):
         return list(documents)
     volumes = {

@@ -37,7 +37,7 @@ _JOB_FIELDS: Final = (
 
 
 class PatchForm(FormInput, frozen=True, kw_only=True):
-    """As `ObjectPatch` of an explanation."""
+    """A patch to apply, with the fields of `ObjectPatch` of an explanation."""
 
     api_version: str
     kind: str

@@ -169,7 +169,7 @@ class LivingWorkload:
         self._scale_web(max(round(WEB_REPLICAS * usual + swing), 1))
 
     def _begin(self, app: str, size: float, *, per_s: float, run_s: float) -> None:
-        """What is there from the beginning where it would take long to come."""
+        """Start with the jobs that a large cluster would take long to get."""
         if size <= CHURN_MAX:
             return
         for number in range(_FIRST_JOBS):

@@ -67,7 +67,7 @@ class ExpectationReader:
         return Expectation(read.kind, field, line, read.text, read.judge)
 
     def _kinds(self, path: FieldPath, entry: ExpectEntry) -> Iterator[_Read]:
-        """What is given, in the order of the fields."""
+        """The expectations of an entry, in the order of the fields."""
         if entry.placed is not None:
             yield self._placed((*path, "placed"), entry.placed)
         if entry.pending is not None:

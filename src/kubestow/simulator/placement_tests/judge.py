@@ -276,7 +276,7 @@ def _by_domain(cluster: JudgedCluster, pods: Iterable[Pod], over: str) -> dict[s
 
 
 def _no_label(cluster: JudgedCluster, over: str) -> Unmet | None:
-    """What is found if no node has or had the label."""
+    """What is wrong if no node has or had the label; None if one has."""
     every = cluster.history.node_labels.values()
     if any(over in labels for labels in every):
         return None

@@ -92,7 +92,7 @@ class Board:
     def __init__(
         self, cluster: StillCluster, rules: MovableRules, goal: Goal, surges: Surges | None = None
     ) -> None:
-        """Without `surges` every pod is evicted."""
+        """`surges` says which pods are replaced before they end; None: every pod is evicted."""
         self.cluster: Final = cluster
         self.goal: Final = goal
         self._rules = rules
@@ -266,6 +266,7 @@ class Board:
         queued = [QueuedPod(scheduler.cache.info_of(pod), timestamp_ns=0) for pod in pods]
         groups.start_trying(key, [each.uid for each in queued])
         scheduler.decider.next_start_index = before = self.start_index
+        cluster.forget_batches()
         try:
             outcome = scheduler.groups.decide(CollectedGroup(key, profile, queued))
         finally:
@@ -307,7 +308,10 @@ class Board:
         return placed
 
     def _place_either_way(self, pod: PodInfo) -> "_Placed":
-        """For controllers of other kinds: the node must be the same in both orders."""
+        """Place the replacement before the pod is gone and after; the node must be the same.
+
+        Controllers of other kinds may create it at either time.
+        """
         mark = self.mark()
         early = self._replace(pod, while_ending=True)
         self.undo(mark)

@@ -1,6 +1,6 @@
 """What a plan may do, and for how long it is looked for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -16,11 +16,10 @@ SYSTEM_PRIORITY: Final = 2_000_000_000
 
 
 class RebalanceOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """`also_local_volumes` and `also_jobs` are pods that stay otherwise.
+    """What a plan may do. By default pods with local volumes and pods of Jobs stay.
 
     surges             bring up a replacement first where a pod cannot be spared
-    prices             what a node costs, by name; 1 for others
-    excluded           pods that stay: by namespace, by labels
+    excluded_…         pods that stay: by namespace, by labels
     node_selector      only pods on these nodes are moved
     exhaustive_trials  up to this many trials all sequences of steps are tried
     """
@@ -36,5 +35,4 @@ class RebalanceOptions(msgspec.Struct, frozen=True, kw_only=True):
     excluded_namespaces: Sequence[str] = ()
     excluded_selectors: Sequence[Selector] = ()
     node_selector: Selector | None = None
-    prices: Mapping[str, float] = {}
     exhaustive_trials: int = 4_000

@@ -43,7 +43,7 @@ class Pacing:
     def __init__(
         self, clock: Clock, *, pause_s: float = 0.0, per_hour: int = 0, hours: Hours | None = None
     ) -> None:
-        """Without a number per hour there is no limit."""
+        """`per_hour` is a limit of evictions; 0 is none."""
         self._clock = clock
         self._pause_s = pause_s
         self._hours = hours

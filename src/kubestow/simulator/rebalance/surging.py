@@ -69,7 +69,7 @@ class Surges:
         return f"{reason}; no surge: {found}" if isinstance(found, str) else ""
 
     def scaled(self, pod: Pod) -> ScaledOwner | None:
-        """What is scaled up to replace a pod before it ends; None if the pod is evicted."""
+        """The owner that is scaled up to replace a pod before it ends; None to evict the pod."""
         if not self._is_wanted or not (self._is_alone(pod) or self._budgets.reason(pod)):
             return None
         found = self._of(pod)
@@ -80,7 +80,7 @@ class Surges:
         return owner is not None and len(self._pods.get(owner.uid, ())) == 1
 
     def _of(self, pod: Pod) -> ScaledOwner | str:
-        """What is scaled up; a text if a surge is not possible."""
+        """The owner that can be scaled up; a text with the reason if there is none."""
         if any(volume.persistent_volume_claim is not None for volume in pod.spec.volumes):
             return CLAIMS
         owner = controller_of(pod)

@@ -86,7 +86,7 @@ def view_of(planner: Planner, plan: RebalancePlan) -> PlanView:
 
 
 def _resources(goal: Goal) -> list[str]:
-    """Those that the goal is about first."""
+    """The resources that are shown, those that the goal is about first."""
     goals = [part.goal for part in goal.parts] if isinstance(goal, Weighted) else [goal]
     named = [name for each in goals if isinstance(each, Defragment) for name in each.resources]
     return list(dict.fromkeys((*named, CPU, MEMORY)))

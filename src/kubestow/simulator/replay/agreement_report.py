@@ -14,7 +14,7 @@ from kubestow.simulator.replay.plugin_parts import PluginPart, summed
 
 # More of each verdict are counted, but not kept.
 CASES_MAX: Final = 1000
-# By so many standard deviations may more of the best nodes be left out than samples leave out.
+# Samples of nodes explain that best nodes are missed, up to this many standard deviations more.
 _SAMPLING_DEVIATIONS: Final = 4
 
 

@@ -207,7 +207,7 @@ class KnownCluster:
         return reversed(self._steps)
 
     def take_back(self, step: KnownStep) -> Undo:
-        """For a while, until it is undone."""
+        """Make a step unknown, until the returned function is called."""
         like = step.like
         current = self.cluster.find(like)
         assumed = self._assumed.get(like.metadata.uid) if step.decided is not None else None

@@ -148,7 +148,7 @@ def waiting_count(sample: Sample) -> int:
 
 
 def held_s(result: RunResult) -> list[float]:
-    """For how long each sample holds."""
+    """How long each sample lasts: until the next one, or the end of the run."""
     ends = [sample.time_s for sample in result.samples[1:]] + [result.virtual_duration_s]
     return [max(end - one.time_s, 0.0) for one, end in zip(result.samples, ends, strict=False)]
 

@@ -194,7 +194,7 @@ def _by_relevance(pods: Sequence[PodRow]) -> list[int]:
 
 
 def _by_use(nodes: Sequence[NodeRow]) -> list[int]:
-    """By the scarcest resource; nodes that left come last."""
+    """The rows of nodes in the order of their scarcest resource; nodes that left come last."""
     present = {node.name for node in present_nodes(nodes)}
 
     def key(row: int) -> tuple[bool, float]:

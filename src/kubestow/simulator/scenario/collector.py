@@ -61,7 +61,17 @@ _PREEMPTED: Final = "PreemptionByScheduler"
 class _PodRecord:
     """What is known of a pod while it exists."""
 
-    __slots__ = ("created_s", "ended_s", "number", "outcome", "owner", "requests", "scheduled_s")
+    __slots__ = (
+        "attempts",
+        "created_s",
+        "decided_s",
+        "ended_s",
+        "number",
+        "outcome",
+        "owner",
+        "requests",
+        "scheduled_s",
+    )
 
     def __init__(self, number: int, created_s: float, owner: str, requests: dict[str, int]) -> None:
         # From 1, in the order of arrival; 0: it has no row.
@@ -69,6 +79,9 @@ class _PodRecord:
         self.created_s = created_s
         self.owner = owner
         self.requests = requests
+        self.attempts = 0
+        # Of the last attempt.
+        self.decided_s: float | None = None
         self.scheduled_s: float | None = None
         self.ended_s: float | None = None
         # Once it is decided.
@@ -102,12 +115,11 @@ class Collector:
         self._clock = clock
         self._pool_label = pool_label
         self._follows_running = follows_running
-        self._decided_s: dict[str, float] | None = {} if times_decisions else None
+        self._times_decisions = times_decisions
         self._owner_of = owner_of or self._entry_or_controller
         self._pods: dict[str, _PodRecord] = {}
-        self._attempts: dict[str, int] = {}
-        self._rows: list[tuple[int, PodRow]] = []
-        self._number = 0
+        # In the order of arrival; None while the pod exists.
+        self._rows: list[PodRow | None] = []
         # Equal requests are one object; so are equal texts of rows.
         self._requests: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
         self._texts: dict[str, str] = {}
@@ -140,9 +152,11 @@ class Collector:
 
     def attempted(self, pod: Pod, attempts: int, *, error: str = "") -> None:
         """Note the attempts that a pod had so far, and the error of one that failed by one."""
-        self._attempts[pod.metadata.uid] = attempts
-        if self._decided_s is not None:
-            self._decided_s[pod.metadata.uid] = self._clock.monotonic_s()
+        record = self._pods.get(pod.metadata.uid)
+        if record is not None:
+            record.attempts = attempts
+            if self._times_decisions:
+                record.decided_s = self._clock.monotonic_s()
         if error:
             self.failed_attempts += 1
             key = (self._owner_of(pod), error)
@@ -190,18 +204,17 @@ class Collector:
             self._conclude(record, pod)
             del self._pods[uid]
             if record.number:
-                self._rows.append((record.number, self._row(record, pod)))
-            self._forget_attempts(uid)
+                self._rows[record.number - 1] = self._row(record, pod)
         elif pod.metadata.deletion_timestamp is not None or is_terminal(pod):
             self._conclude(record, pod)
 
     def _new_record(self, pod: Pod) -> _PodRecord:
         if not self._follows_running and (pod.spec.node_name or is_terminal(pod)):
             return self._unfollowed(pod)
-        self._number += 1
+        self._rows.append(None)
         self.arrived += 1
         owner = self._text(self._owner_of(pod))
-        return _PodRecord(self._number, self._now_s(), owner, self._requests_of(pod, owner))
+        return _PodRecord(len(self._rows), self._now_s(), owner, self._requests_of(pod, owner))
 
     def _requests_of(self, pod: Pod, owner: str) -> dict[str, int]:
         # Pods of one owner mostly share the spec.
@@ -223,11 +236,6 @@ class Collector:
         if is_terminal(pod) or is_terminating(pod):
             record.outcome = results.ENDED
         return record
-
-    def _forget_attempts(self, uid: str) -> None:
-        self._attempts.pop(uid, None)
-        if self._decided_s is not None:
-            self._decided_s.pop(uid, None)
 
     def _entry_or_controller(self, pod: Pod) -> str:
         """What made the pod: the entry of the scenario, or the topmost controller."""
@@ -274,9 +282,9 @@ class Collector:
         record.ended_s = self._now_s()
 
     def _row(self, record: _PodRecord, pod: Pod) -> PodRow:
-        uid, scheduled_s = pod.metadata.uid, record.scheduled_s
-        if scheduled_s is not None and self._decided_s is not None:
-            scheduled_s = round(self._decided_s.get(uid, scheduled_s), 3)
+        scheduled_s = record.scheduled_s
+        if scheduled_s is not None and record.decided_s is not None:
+            scheduled_s = round(record.decided_s, 3)
         outcome, reason, message = record.outcome, "", ""
         if not outcome and pod.spec.node_name:
             outcome = results.RUNNING
@@ -297,7 +305,7 @@ class Collector:
             created_s=record.created_s,
             scheduled_s=scheduled_s,
             ended_s=record.ended_s,
-            attempts=self._attempts.get(uid, 0),
+            attempts=record.attempts,
             reason=reason,
             message=message,
         )
@@ -359,8 +367,8 @@ class Collector:
             row = self._row(record, pod)
             if row.outcome == results.PENDING and pod.spec.scheduler_name not in scheduler_names:
                 row = _waits_for_another(row, pod.spec.scheduler_name)
-            rows.append((record.number, row))
-        return [row for _, row in sorted(rows, key=lambda numbered: numbered[0])]
+            rows[record.number - 1] = row
+        return [row for row in rows if row is not None]
 
     def node_rows(self, infos: dict[str, NodeInfo], *, as_visited: bool = False) -> list[NodeRow]:
         """All nodes, by name or in the order of `infos`; those that left come first."""

@@ -10,6 +10,7 @@ from kubestow.clock import Clock
 from kubestow.errors import ApiError, InputError
 from kubestow.simulator.scenario.scenario import Arrival, Scenario, Step
 from kubestow.simulator.scenario.world import ScenarioWorld
+from kubestow.simulator.virtual_time import VirtualTimeLoop
 
 # Other parts of the cluster act after this many at one time.
 _BURST: Final = 100
@@ -42,7 +43,9 @@ class _Follower:
         self._until_s = until_s
         self._clock = clock
         self._started_s = clock.monotonic_s()
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
+        # Calls a function in the next turn, at the end of a callback.
+        self._call_next = loop.call_next if isinstance(loop, VirtualTimeLoop) else loop.call_soon
         self._timer: asyncio.Handle | None = None
         # How much was done without waiting.
         self._burst = 0
@@ -86,7 +89,9 @@ class _Follower:
 
     def _wake(self) -> None:
         # In the next turn: what else is due at this time comes first.
-        self._timer = self._loop.call_soon(self.go_on)
+        turn = self._call_next(self.go_on)
+        if turn is not None:
+            self._timer = turn
 
     def _do(self, due: _Due) -> None:
         try:

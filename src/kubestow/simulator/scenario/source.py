@@ -162,12 +162,13 @@ def _examples(cls: type[msgspec.Struct], path: FieldPath) -> list[Any]:
 
 
 def _field_names(cls: type[msgspec.Struct], path: FieldPath) -> list[str]:
-    """The fields of the struct at a path."""
-    return [
+    """The fields of the struct at a path, each once: there may be several structs."""
+    fields = (
         field.encode_name
         for kind in _structs_at(cls, path)
         for field in msgspec.structs.fields(kind)
-    ]
+    )
+    return list(dict.fromkeys(fields))
 
 
 def _structs_at(cls: type[msgspec.Struct], path: FieldPath) -> list[type[msgspec.Struct]]:

@@ -4,40 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kubestow.config.defaults import complete_config
 from kubestow.config.feature_gates import FeatureGates, parse_gates
-from kubestow.config.plugin_args import PodTopologySpreadArgs
-from kubestow.config.profile import ProfileConfig
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.editions.edition import Edition, Gate
 from kubestow.errors import ConfigError
-from kubestow.framework.profile import Profile, plugin_name
 from kubestow.simulator.upgrade.pair import EditionPair
 from kubestow.simulator.upgrade.report import Effect, UpgradeFinding
 
 _OPTION = "--feature-gates"
 _REFUSED_GATES = 18
 _BATCHING = 14
-# Plugins that have a part in the signature of a pod (spec 04 §15); with any other one that filters
-# or scores, pods have none.
-_SIGNING = frozenset(
-    (
-        "NodeName",
-        "NodeUnschedulable",
-        "TaintToleration",
-        "NodeAffinity",
-        "NodePorts",
-        "NodeResourcesFit",
-        "NodeResourcesBalancedAllocation",
-        "VolumeRestrictions",
-        "NodeVolumeLimits",
-        "VolumeBinding",
-        "VolumeZone",
-        "PodTopologySpread",
-        "InterPodAffinity",
-        "DynamicResources",
-        "ImageLocality",
-        "NodeDeclaredFeatures",
-    )
-)
 
 
 def gate_findings(before: FeatureGates, after: Edition) -> Iterator[UpgradeFinding]:
@@ -114,7 +89,7 @@ def batching_findings(pair: EditionPair) -> Iterator[UpgradeFinding]:
         return
     for config in complete_config(older.config, older.gates).profiles:
         profile = older.scheduler.profiles[config.scheduler_name]
-        if not _is_signing(profile, config):
+        if profile.signers is None:
             continue
         yield UpgradeFinding(
             effect=Effect.NOTE,
@@ -124,22 +99,6 @@ def batching_findings(pair: EditionPair) -> Iterator[UpgradeFinding]:
             f"{older.gates.edition.version} searches all nodes if that one still fits",
             change=_BATCHING,
         )
-
-
-def _is_signing(profile: Profile, config: ProfileConfig) -> bool:
-    """Whether ordinary pods have a signature, by which equal ones are found."""
-    points = (profile.pre_filter, profile.filter, profile.pre_score, profile.score)
-    names = {plugin_name(plugin) for plugins in points for plugin in plugins}
-    spreads = "PodTopologySpread" in names and _spreads_by_default(config)
-    return names <= _SIGNING and not spreads
-
-
-def _spreads_by_default(config: ProfileConfig) -> bool:
-    """Whether PodTopologySpread has constraints for pods without any."""
-    for entry in config.plugin_config:
-        if isinstance(entry.args, PodTopologySpreadArgs):
-            return entry.args.defaulting_type == "System" or bool(entry.args.default_constraints)
-    return True
 
 
 def _differing(before: object, after: object) -> str:

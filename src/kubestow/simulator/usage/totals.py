@@ -184,7 +184,7 @@ def _class_at(classes: FloatArray, percent: int) -> float:
 
 
 def _percentile(ordered: FloatArray, percent: int) -> float:
-    """As of `reports.figures`: the smallest value that this many percent do not exceed."""
+    """The smallest value that this many percent do not exceed, as in `reports.figures`."""
     count = len(ordered)
     return float(ordered[max(-(-percent * count // 100), 1) - 1]) if count else 0.0
 

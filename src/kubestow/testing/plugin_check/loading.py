@@ -17,6 +17,7 @@ from kubestow.config.scheduler import SchedulerConfig
 from kubestow.engine.deciding import DecidingHalf, NoQueue
 from kubestow.engine.decision import Decision
 from kubestow.engine.profiles import Registry
+from kubestow.errors import ConfigError
 from kubestow.framework.hints import build_hint_map
 from kubestow.framework.plugin import Plugin
 from kubestow.plugins.loading import load_plugins
@@ -40,6 +41,8 @@ def load(reference: str, args: object) -> Loaded:
     )
     config, registry = load_plugins(SchedulerConfig(profiles=(profile,)))
     name = config.profiles[0].plugins.multi_point.enabled[0].name
+    if name not in registry:
+        raise ConfigError(f'there is no plugin "{name}"; name its class as module:Class')
     if hasattr(registry.get(name), "less") and name != PrioritySort.name:
         config = _without_other_order(config)
     loaded = Loaded(name, config, registry)

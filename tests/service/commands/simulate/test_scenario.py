@@ -190,7 +190,7 @@ def test_options_that_do_not_fit_are_refused(
 @pytest.mark.usefixtures("folder")
 def test_options_of_a_scenario_need_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert simulate("-f", "small.yaml", "--seed", "3") == 2
-    assert "--until needs --scenario, and --seed that or --trace" in capsys.readouterr().err
+    assert "--seed is for --scenario and --trace" in capsys.readouterr().err
     assert simulate("-f", "small.yaml", "--usage", "used.csv") == 2
     assert "--usage are files of a trace" in capsys.readouterr().err
 

@@ -42,7 +42,7 @@ _NO_DOMAIN: Final = 2**31 - 1
 
 class Constraint120(Constraint, frozen=True, kw_only=True):
     def measure(self, namespace: str) -> Live:
-        """What is counted: also a selector that matches everything counts pods of the namespace."""
+        """The pods that are counted: those of the namespace, also if the selector matches all."""
         return Live(InAll((PodSet(frozenset((namespace,)), self.selector),)))
 
 

@@ -42,7 +42,7 @@ class NodeResourcesFit120(NodeResourcesFit):
 
     def __init__(self, args: NodeResourcesFitArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        self.reuse = Reuse(filter=Reads.NUMBERS, pod=PodReads.AMOUNTS, rule=self._rule)
+        self.reuse = Reuse(filter=Reads.NUMBERS, pod=PodReads.AMOUNTS)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: Nodes) -> PreFilterResult:
         ignored = self._ignored_resources, self._ignored_groups

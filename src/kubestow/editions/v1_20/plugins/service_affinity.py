@@ -80,7 +80,7 @@ class ServiceAffinity120:
         return TopologyCounts.at(nodes.snapshot).pods(pods).rows.array()[nodes.rows]
 
     def normalize(self, state: CycleState, pod: PodInfo, scores: IntArray) -> IntArray:
-        """For each label the share of the service's pods that is not on nodes with its value."""
+        """Add up, over the labels, the share of the service's pods on nodes with another value."""
         nodes: Nodes = state.read(_PRE_SCORE)
         total, sums = int(scores.sum()), np.zeros(len(scores))
         for label in self._spread_by:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kubestow.api.meta import ApiObject
 from kubestow.api.pod_group import CompositePodGroup, PodGroupV1Beta1
@@ -29,6 +30,9 @@ from kubestow.engine.scheduler import Scheduler
 from kubestow.framework.profile import Profile
 from kubestow.queue import Queue
 
+if TYPE_CHECKING:
+    from kubestow.engine.batching import BatchRules
+
 
 @dataclass(kw_only=True)
 class FactoryV137(SchedulerFactory):
@@ -50,6 +54,12 @@ class FactoryV137(SchedulerFactory):
             skip_if_deferred(profile)
         scheduler.decider.is_asked_for = is_asked_for
         return scheduler
+
+    def batch_rules(self) -> "BatchRules":
+        from kubestow.editions.v1_37.engine.batching import BatchRulesV137
+
+        shares_cycles = self.gates.enabled("GenericWorkload")
+        return BatchRulesV137(self.clock.monotonic_s, shares_cycles=shares_cycles)
 
     def make_groups(self) -> Groups:
         return GroupsV137(self.objects, has_trees=self.gates.enabled("CompositePodGroup"))
@@ -92,6 +102,7 @@ class FactoryV137(SchedulerFactory):
             self.listeners,
             self.observers,
             has_placements=self.gates.enabled("TopologyAwareWorkloadScheduling"),
+            batches=scheduler.batches,
         )
         return TreeScheduler(
             groups,

@@ -81,7 +81,7 @@ class GroupsV137(Groups):
         return self.rules(node.key) is not None
 
     def path_of(self, key: GroupKey) -> list[TreeNode] | None:
-        """From the group to its root; None as long as a part of that is not known."""
+        """The groups from this one up to its root; None as long as one of them is not known."""
         path: list[TreeNode] = []
         node: TreeNode | None = TreeNode(key)
         while node is not None:
@@ -92,7 +92,7 @@ class GroupsV137(Groups):
         return path
 
     def root_of(self, key: GroupKey) -> TreeNode | None:
-        """What is queued with the members of this group; None as long as that is not known."""
+        """The root of the group's tree: that is queued. None as long as it is not known."""
         if not self.has_trees:
             return None if self.rules(key) is None else TreeNode(key)
         path = self.path_of(key)

@@ -13,7 +13,7 @@ from kubestow.editions.v1_37.plugins.resize_request import ResizeRequest
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.events import Action, Hint, Registrations, Resource, on
 from kubestow.framework.handle import Handle
-from kubestow.framework.reuse import ASKED, Reuse
+from kubestow.framework.reuse import ASKED, Basis, Reuse, VersionedBasis
 from kubestow.index.nodes import Nodes
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 from kubestow.plugins.node_resources_fit.hints import FitHints
@@ -120,11 +120,14 @@ def _is_elsewhere(pod: Pod, node_name: str) -> bool:
 
 def _except_for_resizes(reuse: Reuse) -> Reuse:
     """A deferred resize needs another amount than its spec requests."""
-    basis = reuse.basis
+    kept = reuse.basis
 
     def asked_for_resizes(pod: PodInfo) -> object:
         if is_deferred(pod.pod):
             return ASKED
-        return None if basis is None else basis(pod)
+        return None if kept is None else kept(pod)
 
-    return reuse._replace(basis=asked_for_resizes)
+    basis: Basis = asked_for_resizes
+    if isinstance(kept, VersionedBasis):
+        basis = VersionedBasis(asked_for_resizes, kept.version)
+    return reuse._replace(basis=basis)

@@ -4,7 +4,7 @@ from kubestow.framework.events import Registrations, Resource
 
 
 def of_assigned_pods(registrations: Registrations) -> Registrations:
-    """Those for any pod as registrations for pods on nodes; others as they are."""
+    """The registrations, where those for events of any pod are for pods on nodes alone."""
     return [
         registration._replace(event=registration.event._replace(resource=Resource.ASSIGNED_POD))
         if registration.event.resource == Resource.POD

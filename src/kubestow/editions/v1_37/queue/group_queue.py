@@ -231,10 +231,11 @@ class GroupQueue(PodQueueV137):
         queued_pod.attempts += 1
         for member in queued_pod.members:
             self._entry_of.pop(member.key, None)
-        start = super()._start_attempt
+        start, cycle = super()._start_attempt, self.scheduling_cycle
         queued_pod.members = [member for member in queued_pod.members if start(member)]
         if not queued_pod.members:
             return False
+        self.scheduling_cycle = cycle + 1
         self._popped = queued_pod
         self._popped_uids = frozenset(member.uid for member in queued_pod.members)
         return True

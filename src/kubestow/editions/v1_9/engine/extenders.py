@@ -38,7 +38,7 @@ class FilterOutcomeV19(NamedTuple):
 
 
 class HttpExtenderV19(HttpExtender):
-    """With v1.9's text for a status other than 200."""
+    """An extender that reports a status other than 200 with the text of v1.9."""
 
     def _refusal(self, verb: str, url: str, code: int) -> str:
         return f"Failed {verb} with extender at URL {self.name}, code {code}"

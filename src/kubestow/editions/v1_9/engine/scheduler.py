@@ -65,7 +65,7 @@ class MetricsV19(Protocol):
     def binding_ended(self, duration_s: float) -> None: ...
 
     def pod_ended(self, duration_s: float) -> None:
-        """From the start of the attempt to the end of the binding, without failures."""
+        """A pod was bound, this long after the start of its attempt. Failures do not count."""
         ...
 
 

@@ -7,18 +7,25 @@ The array form in the plugin is the rule; the forms here give the same answers f
 
 from typing import Final
 
+from kubestow.api.ports import UsedPorts
 from kubestow.engine.equivalence.row_forms import (
-    node_ports,
     node_resources_balanced_allocation,
     node_resources_fit,
 )
-from kubestow.framework.profile import RowForm, RowForms
-from kubestow.plugins.node_ports import NodePorts
+from kubestow.framework.cycle_state import CycleState
+from kubestow.framework.profile import RowForm, RowForms, RowFunction
+from kubestow.plugins.node_ports import NodePorts, wanted_ports
 from kubestow.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from kubestow.plugins.node_resources_fit import NodeResourcesFit
 
+
+def _ports_form(_: NodePorts, state: CycleState) -> RowFunction:
+    wanted = UsedPorts(wanted_ports(state))
+    return lambda info: int(info.used_ports.overlaps(wanted))
+
+
 ROW_FORMS: Final[RowForms] = {
-    NodePorts: RowForm(filter=node_ports.filter_form),
+    NodePorts: RowForm(filter=_ports_form),
     NodeResourcesBalancedAllocation: RowForm(
         score=node_resources_balanced_allocation.score_form,
     ),

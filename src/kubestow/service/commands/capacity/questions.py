@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from kubestow.api.files import Document, load_documents
-from kubestow.editions.edition import Version
+from kubestow.editions.edition import ModernVersion
 from kubestow.errors import InputError, PluginError
 from kubestow.service.commands.capacity.output import (
     print_drain_check,
@@ -59,7 +59,7 @@ class CapacityRequest(msgspec.Struct, frozen=True, kw_only=True):
     tries: int | None
     config_file: Path | None
     feature_gates: Sequence[str]
-    compatibility: Version | None
+    compatibility: ModernVersion | None
 
 
 def answer(request: CapacityRequest) -> int:
@@ -149,6 +149,11 @@ def _check(request: CapacityRequest) -> None:
     for option, value in (("--limit", request.limit), ("--at-least", request.at_least)):
         if value is not None and asked[0] not in ("--fit", "--headroom"):
             raise InputError(f"{option} needs --fit or --headroom")
+    if request.at_least is not None and (request.limit or COPIES_MAX) < request.at_least:
+        raise InputError(
+            f"--at-least {request.at_least} can never be reached: --limit is "
+            f"{request.limit or COPIES_MAX}"
+        )
 
 
 def _copies(request: CapacityRequest) -> list[Document] | None:

@@ -97,12 +97,15 @@ def run_and_print(request: CompareRequest) -> SchedulerComparison:
 
 
 def _material(request: CompareRequest) -> ReadMaterial:
-    has_cluster = bool(request.cluster.files) or request.cluster.is_live
+    is_alone = request.scenario is None and request.recording is None
+    has_cluster = is_alone or request.cluster.names_a_cluster()
     if request.recording is not None and has_cluster:
         raise InputError("a recording brings its own cluster: leave out -f and --from-cluster")
+    if request.scenario is not None and request.limit_s != LIMIT_S:
+        raise InputError("--limit is for one placement; a scenario says how long it takes")
     gates = checked_gates(request.feature_gates)
     documents = []
-    if has_cluster or (request.scenario is None and request.recording is None):
+    if has_cluster:
         # Each variant reads those of its own configuration.
         documents = load_input(
             request.cluster,

@@ -290,7 +290,7 @@ def _modern(edition: Edition) -> Edition:
 
 
 def _mode(context: typer.Context) -> Mode:
-    """Which demo; InputError for an option of another one: it would have no effect."""
+    """The demo that is meant; InputError for an option that has no effect in it."""
     given = dict(_given(context))
     chosen: list[Mode] = [mode for mode, name in _NAMES.items() if name in given.values()]
     if len(chosen) > 1:
@@ -318,7 +318,7 @@ def _given(context: typer.Context) -> Iterator[tuple[str, str]]:
 
 
 def _implied(given: dict[str, str]) -> Mode:
-    """What is meant without --page, --story and --serve."""
+    """The demo that is meant where neither --page, --story nor --serve is given."""
     for name in given:
         modes = _OPTIONS.get(name, ())
         if modes == ("story",):

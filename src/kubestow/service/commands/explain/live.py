@@ -97,11 +97,23 @@ def _asked(server: ServerConfig, clock: Clock, answer: type[T], **parameters: st
     try:
         return msgspec.json.decode(asyncio.run(ask()), type=answer)
     except ApiError as error:
-        raise InputError(f"the scheduler at {session.host}: {error}") from error
+        raise InputError(f"the scheduler at {session.host}: {error}{_advice(error)}") from error
     except UNREADABLE as error:
         raise InputError(
             f"the answer of {session.host} is not an explanation: {error}; is that a kubestow?"
         ) from error
+
+
+def _advice(error: ApiError) -> str:
+    """What to do about errors that a scheduler started by hand answers with."""
+    if "system:anonymous" in str(error):
+        return (
+            "; it has not asked who you are: start it with --authentication-kubeconfig and "
+            "--authorization-kubeconfig"
+        )
+    if "certificate is not accepted" in str(error):
+        return "; with --insecure-skip-tls-verify it is not checked"
+    return ""
 
 
 async def _listed(

@@ -69,7 +69,7 @@ def explain_many_and_print(request: ExplainRequest) -> None:
 def _check(request: ExplainRequest) -> None:
     given = (request.is_all, bool(request.selector), bool(request.pod))
     if sum(given) > 1:
-        raise InputError("give one of a workload, --selector and --all")
+        raise InputError("give one of a name, --selector and --all")
     for value, name in (
         (request.node, "--node"),
         (request.shape, "--shape"),

@@ -46,6 +46,11 @@ def explain_and_print(request: ExplainRequest) -> int:
         raise InputError(
             "--insecure-skip-tls-verify is for --from; for the API server the kubeconfig says it"
         )
+    if request.from_address and not request.from_address.startswith("https://"):
+        raise InputError(
+            f'--from is "{request.from_address}", expected an address such as '
+            "https://10.0.0.7:10259"
+        )
     if is_of_many(request):
         with warnings_on_stderr():
             explain_many_and_print(request)

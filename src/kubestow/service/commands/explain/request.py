@@ -7,7 +7,7 @@ import msgspec
 
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.profile import enabled_names
-from kubestow.editions.edition import Version
+from kubestow.editions.edition import ModernVersion
 from kubestow.plugins.load_aware import LoadAware
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.service.commands.cluster_input import InputRequest
@@ -34,7 +34,7 @@ class ExplainRequest(msgspec.Struct, frozen=True, kw_only=True):
     shape: str
     config_file: Path | None
     feature_gates: Sequence[str]
-    compatibility: Version | None
+    compatibility: ModernVersion | None
     files: Sequence[str]
     is_strict: bool
     kubeconfig: str

@@ -16,7 +16,7 @@ import msgspec
 from kubestow import collector
 from kubestow.api.files import Document
 from kubestow.clock import SystemClock
-from kubestow.editions.edition import Version
+from kubestow.editions.edition import ModernVersion
 from kubestow.errors import ConfigError, InputError, PluginError
 from kubestow.service.commands.cluster_input import InputRequest, edition_of, load_input
 from kubestow.service.commands.rebalance.judgement_output import print_judgement
@@ -82,7 +82,7 @@ class RebalanceRequest(msgspec.Struct, frozen=True, kw_only=True):
     surges: bool
     config_file: Path | None
     feature_gates: Sequence[str]
-    compatibility: Version | None
+    compatibility: ModernVersion | None
     # None: nothing is carried out.
     run: RunRequest | None = None
     # A policy of the descheduler that is judged instead.
@@ -129,9 +129,13 @@ def _judged(request: RebalanceRequest, path: Path) -> int:
     if request.run is not None or request.output is RebalanceFormat.SCRIPT:
         given = "-o script" if request.run is None else "--run"
         raise InputError(f"--descheduler judges a policy and evicts nothing: leave out {given}")
-    if request.report is not None or request.surges:
-        given = "--surge" if request.report is None else "--report"
-        raise InputError(f"{given} is for a plan: leave it out with --descheduler")
+    if request.report is not None:
+        raise InputError("--report is for a plan: leave it out with --descheduler")
+    if _options(request) != RebalanceOptions():
+        raise InputError(
+            "--max-moves, --min-gain, --time-limit, --start-time, --surge and what stays are for a "
+            "plan, and a policy has limits of its own: leave them out with --descheduler"
+        )
     if request.goal:
         _check_prices(request, read_goal(request.goal))
     _check_usage(request)

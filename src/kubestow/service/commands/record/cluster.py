@@ -120,7 +120,7 @@ async def _edition_of(client: HttpClient) -> Edition:
 
 
 def _namespaces(objects: ClusterObjects) -> set[str]:
-    """Those that have pods on nodes."""
+    """The namespaces that have pods on nodes."""
     return {pod.metadata.namespace for pod in objects.pods if pod.spec.node_name}
 
 

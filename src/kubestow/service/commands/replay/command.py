@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kubestow.editions.edition import Version
+from kubestow.editions.edition import ModernVersion
 from kubestow.errors import InputError
 from kubestow.service.commands.file_options import MaxInput
 from kubestow.service.formats import DataFormat
@@ -23,10 +23,10 @@ def replay(
         ),
     ] = None,
     compatibility: Annotated[
-        Version | None,
+        ModernVersion | None,
         typer.Option(
             show_default="the recorded one",
-            help="Decide as this version of kube-scheduler instead: v1.36 or newer.",
+            help="Decide as this version of kube-scheduler instead.",
         ),
     ] = None,
     plugins: Annotated[

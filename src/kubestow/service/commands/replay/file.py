@@ -12,9 +12,9 @@ from kubestow.config.defaults import complete_config
 from kubestow.config.feature_gates import FeatureGates
 from kubestow.config.scheduler import SchedulerConfig
 from kubestow.config.validation import check_config
-from kubestow.editions import CORE, NEWEST, edition_named
+from kubestow.editions import NEWEST, edition_named
 from kubestow.editions.choosing import rules_of
-from kubestow.editions.edition import Version
+from kubestow.editions.edition import ModernVersion, Version
 from kubestow.engine.profiles import Registry
 from kubestow.errors import ConfigError, DecodeError, InputError
 from kubestow.explain.difference import AttemptView
@@ -51,7 +51,7 @@ def replay_and_print(
     config_file: Path | None,
     *,
     plugins: Sequence[str] = (),
-    compatibility: Version | None = None,
+    compatibility: ModernVersion | None = None,
     show: int,
     output: DataFormat,
 ) -> int:
@@ -89,7 +89,7 @@ def replay_setup(
     reader: RecordingReader,
     config_file: Path | None,
     plugins: Sequence[str] = (),
-    compatibility: Version | None = None,
+    compatibility: ModernVersion | None = None,
 ) -> ReplaySetup:
     """With the configuration of the file, or else that of the recording: a file of data, which
     imports no module and sends no request that the user has not named. With the rules of the
@@ -133,14 +133,9 @@ def _recorded_gates(reader: RecordingReader) -> FeatureGates:
     return FeatureGates(reader.header.gates, edition)
 
 
-def _gates_under(compatibility: Version, reader: RecordingReader) -> FeatureGates:
+def _gates_under(compatibility: ModernVersion, reader: RecordingReader) -> FeatureGates:
     """The gates that were set, as far as another version has them."""
-    edition = edition_named(compatibility)
-    if not edition.is_modern:
-        raise InputError(
-            f"--compatibility {compatibility}: recordings are replayed as {CORE.version} or newer"
-        )
-    return usable_gates(reader.header.gates, edition)
+    return usable_gates(reader.header.gates, edition_named(compatibility))
 
 
 def _recorded_config(reader: RecordingReader, gates: FeatureGates) -> SchedulerConfig:

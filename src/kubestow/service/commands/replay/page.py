@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import cast
 
-from kubestow.editions.edition import Version
+from kubestow.editions.edition import ModernVersion
 from kubestow.errors import DecodeError, InputError
 from kubestow.explain.history import AttemptHistory
 from kubestow.logs import silenced
@@ -34,7 +34,7 @@ def show_recording(
     path: Path,
     config_file: Path | None,
     plugins: Sequence[str] = (),
-    compatibility: Version | None = None,
+    compatibility: ModernVersion | None = None,
     *,
     port: int,
     opens: bool,

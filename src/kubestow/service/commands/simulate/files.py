@@ -19,6 +19,7 @@ from kubestow.service.commands.simulate.request import (
     RunScheduler,
     SimulateRequest,
     check_outputs,
+    require_no_trace_files,
     run_scheduler,
     written,
 )
@@ -34,12 +35,11 @@ from kubestow.simulator.simulation import SimulationResult
 
 def simulate_files(request: SimulateRequest) -> int:
     """Simulate and print the result; the exit code."""
-    if request.until or request.seed is not None:
-        raise InputError("--until needs --scenario, and --seed that or --trace")
-    if any((request.nodes, request.pods, request.usage)):
-        raise InputError(
-            "--nodes, --pods and --usage are files of a trace: give its format with --trace"
-        )
+    if request.until:
+        raise InputError("--until is for --scenario; one placement has --limit")
+    if request.seed is not None:
+        raise InputError("--seed is for --scenario and --trace")
+    require_no_trace_files(request)
     check_outputs(request)
     # Another edition has plugins of its own, which its configuration may name.
     is_modern = request.edition.is_modern

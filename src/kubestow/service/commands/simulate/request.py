@@ -14,6 +14,7 @@ from kubestow.editions.flags import AlgorithmOptions
 from kubestow.editions.options import EditionOptions
 from kubestow.engine.factory import SchedulerFactory
 from kubestow.engine.profiles import Registry
+from kubestow.errors import InputError
 from kubestow.plugins.loading import LoadedPlugins
 from kubestow.recording.recording import RecordTo
 from kubestow.service.commands.cluster_input import InputRequest
@@ -106,6 +107,14 @@ def run_scheduler(
     rules = rules_of(request.edition)
     config, registry = plugins_config(request.config_file, choice, rules, config_maps)
     return RunScheduler(with_percentage(config, request), registry, factory=rules.factory)
+
+
+def require_no_trace_files(request: SimulateRequest) -> None:
+    """InputError if files of a trace are given to a run that plays none."""
+    if any((request.nodes, request.pods, request.usage)):
+        raise InputError(
+            "--nodes, --pods and --usage are files of a trace: give its format with --trace"
+        )
 
 
 def exit_code_of(report: Report, request: SimulateRequest) -> int:

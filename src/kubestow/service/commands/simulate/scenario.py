@@ -13,13 +13,14 @@ from kubestow.editions.flags import AlgorithmOptions
 from kubestow.errors import InputError
 from kubestow.files import keeping
 from kubestow.redaction import printable
-from kubestow.service.commands.cluster_input import InputRequest, load_input
+from kubestow.service.commands.cluster_input import load_input
 from kubestow.service.commands.scheduler_config import load_scheduler_config
 from kubestow.service.commands.simulate.play import play
 from kubestow.service.commands.simulate.request import (
     SimulateRequest,
     check_outputs,
     exit_code_of,
+    require_no_trace_files,
     run_scheduler,
     written,
 )
@@ -71,8 +72,9 @@ def simulate_scenario(request: SimulateRequest) -> int:
 def check_scenario(request: SimulateRequest) -> None:
     """InputError if options do not go with a scenario."""
     is_modern = request.edition.is_modern
-    if any((request.trace, request.nodes, request.pods, request.usage)):
+    if request.trace is not None:
         raise InputError("--scenario and --trace exclude each other")
+    require_no_trace_files(request)
     if request.limit_s is not None:
         raise InputError("--limit is for one placement; with --scenario use --until, such as 24h")
     if request.cluster.changes != InputChanges():
@@ -110,7 +112,7 @@ def until_s_of(text: str) -> float:
 
 def _extra_documents(request: SimulateRequest, config: SchedulerConfig) -> Sequence[Document]:
     cluster = request.cluster
-    if cluster == InputRequest(force=cluster.force):
+    if not cluster.names_a_cluster():
         return ()
     dialects = dialects_of(config)
     return load_input(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kubestow.api.files import Document
+from kubestow.editions.flags import AlgorithmOptions
 from kubestow.errors import InputError
 from kubestow.service.commands.cluster_input import InputRequest, load_input
 from kubestow.service.commands.scheduler_config import load_scheduler_config
@@ -29,6 +30,10 @@ def simulate_trace(request: SimulateRequest) -> int:
     """Play the trace, print its result and write reports; the exit code."""
     if not request.edition.is_modern:
         raise InputError("--trace needs the scheduler of today: leave out --compatibility")
+    if request.until:
+        raise InputError("--until is for --scenario; a trace is cut with --limit SECONDS")
+    if request.algorithm != AlgorithmOptions():
+        raise InputError("--policy is for older schedulers, which play no traces")
     check_outputs(request)
     gates = request.modern_gates()
     loaded = load_scheduler_config(request.config_file, gates=gates)
@@ -71,7 +76,7 @@ def _scenario(request: SimulateRequest, dialects: frozenset[str]) -> Scenario:
 
 def _cluster(request: SimulateRequest, dialects: frozenset[str]) -> Sequence[Document]:
     """The nodes of a trace whose files need not have them."""
-    has_manifests = bool(request.cluster.files) or request.cluster.is_live
+    has_manifests = request.cluster.names_a_cluster()
     if request.nodes is None and not has_manifests:
         raise InputError(
             f"--trace {request.trace} needs nodes: --nodes with a CSV file, or -f with manifests"

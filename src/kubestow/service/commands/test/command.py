@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
+from kubestow.errors import InputError
 from kubestow.service.commands.file_options import Force, MaxInput
 from kubestow.service.commands.input_options import Context, FromCluster, Kubeconfig
 from kubestow.service.formats import TestFormat
@@ -108,6 +109,11 @@ def test(
     be run, 130 interrupted: what there was is printed.
     """
     if init is not None:
+        if paths or against or only or report:
+            raise InputError(
+                "--init runs no tests: leave out paths, --against, --only and --report; manifests "
+                f"are given with -f: kubestow test --init {init} -f deploy/"
+            )
         from kubestow.service.commands.cluster_input import InputRequest
         from kubestow.service.commands.test.first_file import write_first_file
 

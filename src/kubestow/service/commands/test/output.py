@@ -22,16 +22,11 @@ from kubestow.simulator.placement_tests.results import CaseResult, PlacementRun
 from kubestow.table import Table, wrapped_line
 
 
-class ComparedRun(msgspec.Struct, rename="camel"):
-    """A run and its comparison, for programs."""
-
-    run: PlacementRun
-    against: StateComparison
-
-
-def data_of(run: PlacementRun, comparison: StateComparison | None) -> PlacementRun | ComparedRun:
-    """What programs get."""
-    return run if comparison is None else ComparedRun(run, comparison)
+def data_of(run: PlacementRun, comparison: StateComparison | None) -> object:
+    """What programs get: the run, and its comparison as one more field."""
+    if comparison is None:
+        return run
+    return {**msgspec.to_builtins(run), "against": comparison}
 
 
 def print_run(run: PlacementRun, comparison: StateComparison | None, output: TestFormat) -> None:

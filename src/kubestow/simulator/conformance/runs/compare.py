@@ -133,7 +133,7 @@ class RunComparer:
 
 
 def _without_waits(writes: list[JsonObject]) -> list[JsonObject]:
-    """Without the nominations of pods that waited at Permit and were bound.
+    """The writes without nominations of pods that waited at Permit and were bound.
 
     In a tree of groups it is left to chance which pods these are; they are not recorded.
     """

@@ -192,8 +192,8 @@ class RunWorld:
         self.cluster.delete(PODS, namespace, name, grace_period_s=grace_period_s)
 
     def _watch(self, informer: Informer[Any]) -> Watch:
-        """Without a selection: the recorder's API server has none, so that a pod which has ended
-        stays known."""
+        """A watch of all objects of the kind: the recorder's API server selects none, so that a pod
+        which has ended stays known."""
         return self.cluster.watch(self.cluster.resources.of_type(informer.cls))
 
     def deliver(self) -> None:

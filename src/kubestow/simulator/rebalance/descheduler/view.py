@@ -143,7 +143,7 @@ def chooser(namespaces: Namespaces, labels: LabelSelector | None) -> Callable[[P
 
 
 def least_important_first(pods: Iterable[PodInfo]) -> list[PodInfo]:
-    """By priority, then by class of service."""
+    """The pods in the order of their priority, then of their class of service."""
     return sorted(
         pods, key=lambda pod: (priority_of(pod.pod), _QOS_ORDER.index(qos_class(pod.pod)))
     )

@@ -11,6 +11,7 @@ Members have neither PostFilter nor Permit. Everything is undone in reverse orde
 
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -49,6 +50,9 @@ from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import SimulatedNode
 from kubestow.queue import QueuedPod
 
+if TYPE_CHECKING:
+    from kubestow.engine.batching import Batches
+
 PLACEMENT_FEASIBLE = "PlacementFeasible"
 
 
@@ -66,8 +70,11 @@ class TreeTrials(GroupTrials):
         observers: Sequence[Observer] = (),
         *,
         has_placements: bool,
+        batches: "Batches | None" = None,
     ) -> None:
-        super().__init__(snapshot, decider, nominator, metrics, listeners, observers)
+        super().__init__(
+            snapshot, decider, nominator, metrics, listeners, observers, batches=batches
+        )
         self._groups = groups
         self._has_placements = has_placements
         self._on_asked = callers(observers, Observer.placement_asked)
@@ -282,7 +289,7 @@ class _TreeTrial:
         self._cycle = cycle
 
     def evaluate(self, node: TreeNode, parent: GroupPlacement | None) -> Findings:
-        """What is found on the best of the placements of the part, within the parent's nodes."""
+        """The findings on the best placement of the part within the nodes of its parent."""
         cycle = self._cycle
         if not self._trials.has_placements:
             return self._try_on(node, None)

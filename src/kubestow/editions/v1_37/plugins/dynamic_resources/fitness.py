@@ -94,7 +94,7 @@ class FitnessV137(Fitness):
     # --- capacity ---
 
     def may_have_capacity(self, plan: RequestPlan, published: PublishedDevice) -> bool:
-        """Also a device of which too much is taken at the moment: it fails the request later."""
+        """Whether the device has enough, if nothing of it is taken. That is looked at later."""
         if not self.features.consumable_capacity:
             return True
         if not plan.capacity and published.is_taken_as_whole:

@@ -101,8 +101,16 @@ class PreemptsForGroups(DefaultPreemptionV137):
         count = sum(unit.is_of_group for unit in units)
         handle.metrics.preemption_disrupts("pod", count, violation_count)
 
+    @property
+    def _evicts_units(self) -> bool:
+        return self._has_groups and self._trees.has_placed()
+
+    def _is_lowest(self, pod: PodInfo) -> bool:
+        # Members of a group are as important as it is.
+        return not self._evicts_units and super()._is_lowest(pod)
+
     def _evaluator(self, inputs: TrialInputs) -> Evaluator:
-        if not self._has_groups or not self._trees.has_placed():
+        if not self._evicts_units:
             return super()._evaluator(inputs)
         return UnitTrials(inputs, Units(self._trees, inputs.snapshot, inputs.now_ns))
 

@@ -26,7 +26,7 @@ class PodFitsResources(NamedRule):
 
 
 def _wanted(request: Resources) -> Iterable[tuple[str, int]]:
-    """What is compared, in the order of the reasons; nothing for an empty request."""
+    """The requested amounts, in the order of the reasons; none for an empty request."""
     scalar = request.scalar
     amounts = (
         request.milli_cpu,

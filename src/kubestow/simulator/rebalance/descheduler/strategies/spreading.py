@@ -111,7 +111,7 @@ def _is_included(owner: PodInfo, constraint: TopologySpreadConstraint, seen: See
 
 
 def _in_order(pods: list[PodInfo]) -> list[PodInfo]:
-    """Those that are evicted first come last: without a selector, of low priority."""
+    """The pods, those that are evicted first at the end: without a selector, of low priority."""
 
     def key(pod: PodInfo) -> tuple[bool, int]:
         affinity = pod.pod.spec.affinity
