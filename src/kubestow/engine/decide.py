@@ -209,7 +209,7 @@ class Decider:
         decision.scores = scores
         decision.state.meter.point_ended(SCORE)
         position = (
-            self._selector.select(scores.total)
+            self._selector.select(scores.varying)
             if self._extenders is None
             else self._select_with(self._extenders, decision, scores)
         )
@@ -222,7 +222,7 @@ class Decider:
         priorities = extenders.prioritize(decision.pod.pod, decision.feasible, self._snapshot)
         decision.state.timer.resume()
         if priorities is None:
-            return self._selector.select(scores.total)
+            return self._selector.select(scores.varying)
         total = scores.total.copy()
         parts = list(scores.by_plugin)
         for name, weight, given in priorities.parts:

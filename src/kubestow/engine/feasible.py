@@ -70,7 +70,8 @@ class FeasibleNodes:
         name = decision.pod.pod.status.nominated_node_name or hint
         if name and self._try_nominated_node(name, profile, decision, evaluation):
             return None
-        nominated = self._nominated_rows()
+        names = self._nominator.nominated_nodes()
+        nominated = self._nominated_rows(names) if names else {}
         cycle = decision.state.group_cycle
         placement = None if cycle is None else _placement(cycle)
         candidates = self._candidates(decision, placement)
@@ -262,10 +263,10 @@ class FeasibleNodes:
         percentage = profile.percentage_of_nodes_to_score
         return enough_nodes(count, self._percentage if percentage is None else percentage)
 
-    def _nominated_rows(self) -> dict[int, Sequence[PodInfo]]:
-        """Nominated pods by row; these nodes are filtered one by one."""
+    def _nominated_rows(self, names: Sequence[str]) -> dict[int, Sequence[PodInfo]]:
+        """The pods nominated to these nodes, by row; the nodes are filtered one by one."""
         rows: dict[int, Sequence[PodInfo]] = {}
-        for name in self._nominator.nominated_nodes():
+        for name in names:
             row = self._snapshot.row_of(name)
             if row is not None:
                 rows[row] = self._nominator.nominated_pods_for_node(name)

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from kubestow.arrays import IntArray
+from kubestow.arrays import IntArray, NarrowArray
 
 _DEPTH_MAX: Final = 48
 _WORST: Final = np.iinfo(np.int64).min
@@ -38,8 +38,9 @@ def preorder_keys(count: int) -> IntArray:
 
 
 class HostSelector(Protocol):
-    def select(self, totals: IntArray) -> int:
-        """The position of the chosen node in the list of totals."""
+    def select(self, totals: NarrowArray) -> int:
+        """The position of the chosen node in the list of totals, which may all be less by the same
+        number."""
         ...
 
 
@@ -52,7 +53,7 @@ class PreorderSelector:
         self._count = 0
         self._positions: npt.NDArray[np.intp] | None = None
 
-    def select(self, totals: IntArray) -> int:
+    def select(self, totals: NarrowArray) -> int:
         count = len(totals)
         if count == self._count and self._positions is not None:
             return int(self._positions[totals.take(self._positions).argmax()])
@@ -83,13 +84,13 @@ class _PreOrder:
         """The positions of a list of this length in pre-order."""
         return self._positions[self._positions < count]
 
-    def first_of_best(self, totals: IntArray) -> int:
+    def first_of_best(self, totals: NarrowArray) -> int:
         """Read all totals, padded to the full length."""
         self._filled[: len(totals)] = totals
         self._filled[len(totals) :] = _WORST
         return int(self._positions[self._filled.take(self._positions).argmax()])
 
-    def first_of_best_by_ties(self, totals: IntArray) -> int:
+    def first_of_best_by_ties(self, totals: NarrowArray) -> int:
         """The first of the best in a long list, where reading in pre-order would be random access.
 
         Few ties are compared directly; of many, one is found early in pre-order.

@@ -363,24 +363,36 @@ class PluginScores(NamedTuple):
 
 
 class Scores:
-    """Totals of the feasible nodes, and each plugin's part in them, computed at the first read."""
+    """Totals of the feasible nodes, and each plugin's part in them, computed at the first read.
 
-    __slots__ = ("_find_parts", "_parts", "_rows", "total")
+    varying   the totals less what is the same for all nodes: a node is chosen by it
+    """
+
+    __slots__ = ("_constant", "_find_parts", "_parts", "_rows", "_total", "varying")
 
     def __init__(
         self,
-        total: IntArray,
+        varying: NarrowArray,
+        constant: int,
         find_parts: "Callable[[Rows], tuple[PluginScores, ...]]",
         rows: Rows,
     ) -> None:
-        self.total = total
+        self.varying = varying
+        self._constant = constant
+        self._total: IntArray | None = None
         self._find_parts = find_parts
         self._rows = rows
         self._parts: tuple[PluginScores, ...] | None = None
 
     @classmethod
     def known(cls, total: IntArray, parts: "tuple[PluginScores, ...]") -> "Scores":
-        return cls(total, lambda _: parts, ALL_ROWS)
+        return cls(total, 0, lambda _: parts, ALL_ROWS)
+
+    @property
+    def total(self) -> IntArray:
+        if self._total is None:
+            self._total = self.varying.astype(np.int64) + self._constant
+        return self._total
 
     @property
     def by_plugin(self) -> "tuple[PluginScores, ...]":

@@ -1,7 +1,7 @@
 """One attempt that reuses the answers kept for the pod's frame, and for its shape if there are."""
 
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -45,8 +45,6 @@ from kubestow.framework.runner import (
 )
 from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
-
-_INT64: Final = np.dtype(np.int64)
 
 
 class Kept:
@@ -353,13 +351,14 @@ class ReusingEvaluation:
                 if not ask_pre_score(name, plugin, self.state, self._pod, nodes):
                     raise FallBackToPlain
         self.state.meter.point_ended(PRE_SCORE)
-        # A copy: what is kept changes with the next pod.
-        total = (frame if record is None else record).score[rows]
-        if total.dtype is not _INT64 or type(rows) is slice:
-            total = total.astype(np.int64)
-        if record is not None and frame.has_scores:
+        kept, constant = (frame if record is None else record).score[rows], frame.constant
+        adds_frame = record is not None and frame.has_scores
+        if nodes is None and not adds_frame and not frame.varying:
+            # A copy: what is kept changes with the next pod.
+            return Scores(kept.copy(), constant, self._parts, rows)
+        total = kept.astype(np.int64)
+        if adds_frame:
             total += frame.score[rows]
-        constant = frame.constant
         try:
             for varying in frame.varying:
                 scores = normalize_of(varying.step, self.state, self._pod, varying.raw(rows))
@@ -368,9 +367,7 @@ class ReusingEvaluation:
                 constant += self._add_asked(total, nodes)
         except ScoreError as error:
             raise FallBackToPlain from error
-        if constant:
-            total += constant
-        return Scores(total, self._parts, rows)
+        return Scores(total, constant, self._parts, rows)
 
     def _add_asked(self, total: IntArray, nodes: Nodes) -> int:
         """Returns what has to be added to the score of every node."""

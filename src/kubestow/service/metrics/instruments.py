@@ -64,11 +64,13 @@ class Gauge:
 
 
 class Histogram:
-    __slots__ = ("_bounds", "_lowest", "_prefixes", "counts", "sum")
+    """bounds   the upper bounds of the buckets but the last; `lowest` is the first of them"""
+
+    __slots__ = ("_prefixes", "bounds", "counts", "lowest", "sum")
 
     def __init__(self, bounds: Sequence[float]) -> None:
-        self._bounds = bounds
-        self._lowest = bounds[0]
+        self.bounds = bounds
+        self.lowest = bounds[0]
         # Beginnings of the bucket lines, made at the first scrape.
         self._prefixes: list[str] | None = None
         self.counts = [0] * (len(bounds) + 1)
@@ -76,7 +78,7 @@ class Histogram:
 
     def observe(self, value: float) -> None:
         # Most durations are in the lowest bucket, where no search is needed.
-        self.counts[0 if value <= self._lowest else bisect_left(self._bounds, value)] += 1
+        self.counts[0 if value <= self.lowest else bisect_left(self.bounds, value)] += 1
         self.sum += value
 
     @property
@@ -86,7 +88,7 @@ class Histogram:
     def samples(self, name: str, labels: str) -> Iterator[str]:
         if self._prefixes is None:
             before = f"{labels}," if labels else ""
-            bounds = [*map(go_float, self._bounds), "+Inf"]
+            bounds = [*map(go_float, self.bounds), "+Inf"]
             self._prefixes = [f'{name}_bucket{{{before}le="{bound}"}} ' for bound in bounds]
         total = 0
         for prefix, count in zip(self._prefixes, self.counts, strict=True):

@@ -6,6 +6,7 @@ extension point and adds to it. Collecting durations to enter many of them at on
 costs as much as entering them one by one.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -89,8 +90,12 @@ class Meter:
     def point_ended(self, point: str, status: Status | None = None) -> None:
         series = self._series
         now_s = series.now_s()
-        key = point if status is None else (point, status.code.label)
-        series.points[key].observe(now_s - self._last_s)
+        duration = series.points[point if status is None else (point, status.code.label)]
+        # As `observe`, without a call: this is done six times for every pod.
+        taken_s = now_s - self._last_s
+        bucket = 0 if taken_s <= duration.lowest else bisect_left(duration.bounds, taken_s)
+        duration.counts[bucket] += 1
+        duration.sum += taken_s
         self._last_s = self._plugin_last_s = now_s
 
     def plugin_ended(self, plugin: str, point: str, answer: object = None) -> None:

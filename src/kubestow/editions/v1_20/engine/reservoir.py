@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kubestow.arrays import IntArray
+from kubestow.arrays import NarrowArray
 
 
 class ReservoirSelector:
@@ -11,7 +11,7 @@ class ReservoirSelector:
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
 
-    def select(self, totals: IntArray) -> int:
+    def select(self, totals: NarrowArray) -> int:
         best = np.flatnonzero(totals == totals.max()).tolist()
         chosen = best[0]
         for count, position in enumerate(best[1:], start=2):
