@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntArray
+from kubestow.arrays import IntArray, row_numbers
 from kubestow.cache.snapshot import Snapshot
 from kubestow.engine.decide import Decider
 from kubestow.engine.decision import Decision, FitError
@@ -203,7 +203,7 @@ def test_4_4_a_rejected_pod_fits_nowhere_and_preemption_may_use_every_node() -> 
     diagnosis = decision.diagnosis
     assert decision.message == "0/3 nodes are available: y."
     assert rejectors(decision) == {"P3"}
-    assert diagnosis.rejected_with(Code.UNSCHEDULABLE).rows.tolist() == [0, 1, 2]
+    assert row_numbers(diagnosis.rejected_with(Code.UNSCHEDULABLE).rows).tolist() == [0, 1, 2]
     assert diagnosis.statuses() == {}
     assert decision.evaluated_count == 0
     assert cluster.start == 2
@@ -547,7 +547,7 @@ def test_9_6_post_filter_runs_after_a_rejection_of_pre_filter_too() -> None:
     seen: list[list[int]] = []
 
     def post_filter(state: CycleState, pod: PodInfo, diagnosis: Any) -> tuple[None, Status]:
-        seen.append(diagnosis.rejected_with(Code.UNSCHEDULABLE).rows.tolist())
+        seen.append(row_numbers(diagnosis.rejected_with(Code.UNSCHEDULABLE).rows).tolist())
         return None, UNSCHEDULABLE("no help")
 
     decision = Cluster(numbered(3)).decide(

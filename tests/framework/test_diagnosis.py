@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubestow.arrays import row_numbers
 from kubestow.errors import PluginError
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import (
@@ -179,7 +180,7 @@ def test_3_2_nodes_with_a_code(code: Code, absent: Status, rows: list[int]) -> N
     diagnosis.absent = absent
     diagnosis.set_explicit(2, UNRESOLVABLE("now"))
     diagnosis.set_explicit(3, UNSCHEDULABLE("now"))
-    assert diagnosis.rejected_with(code).rows.tolist() == rows
+    assert row_numbers(diagnosis.rejected_with(code).rows).tolist() == rows
     assert diagnosis.count_with(code) == len(rows)
 
 
@@ -326,8 +327,8 @@ def test_kept_rejections_say_what_the_verdicts_say(verdicts: list[tuple[int, int
         assert kept.unschedulable_plugins == expected.unschedulable_plugins
         assert kept.rejected_counts() == expected.rejected_counts()
         for code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
-            rows = kept.rejected_with(code).rows.tolist()
-            assert rows == expected.rejected_with(code).rows.tolist()
+            rows = row_numbers(kept.rejected_with(code).rows).tolist()
+            assert rows == row_numbers(expected.rejected_with(code).rows).tolist()
             assert kept.count_with(code) == len(rows)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kubestow.arrays import IntArray, Rows, row_numbers
+from kubestow.arrays import IntArray, Rows, row_count, row_numbers
 from kubestow.framework.answers import filter_status_answer
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.faults import fault_status
@@ -66,12 +66,12 @@ class Rejections:
 class Rejected(NamedTuple):
     """The nodes that were rejected with one code.
 
-    rows          in visiting order
+    rows          in visiting order; a slice with both bounds if they are all nodes
     first_filter  the index of the first filter that rejected one of them: those before it have
                   passed them all; 0 if that is not known
     """
 
-    rows: npt.NDArray[np.intp]
+    rows: Rows
     first_filter: int
 
 
@@ -232,25 +232,27 @@ class Diagnosis:
 
     def rejected_with(self, code: Code) -> Rejected:
         """The nodes whose verdict has this code."""
-        wanted = [pair for pair in self._distinct() if self._decode(*pair).code == code]
-        return Rejected(self._rows_with(code, wanted), self._first_with(code, wanted))
+        distinct = self._distinct()
+        wanted = [pair for pair in distinct if self._decode(*pair).code == code]
+        rows = self._rows_with(code, wanted, are_all=len(wanted) == len(distinct))
+        return Rejected(rows, self._first_with(code, wanted))
 
     def count_with(self, code: Code) -> int:
         """How many nodes have a verdict with this code."""
         if self._rejections is None:
-            return len(self.rejected_with(code).rows)
+            return row_count(self.rejected_with(code).rows)
         distinct = self._distinct().items()
         return sum([count for pair, count in distinct if self._decode(*pair).code == code])
 
-    def _rows_with(self, code: Code, wanted: Sequence[tuple[int, int]]) -> npt.NDArray[np.intp]:
-        """`wanted` are the pairs with this code."""
-        pairs = self._distinct()
+    def _rows_with(self, code: Code, wanted: Sequence[tuple[int, int]], *, are_all: bool) -> Rows:
+        """`wanted` are the pairs with this code; `are_all` if there are no others."""
         if not wanted and not self.explicit and self.absent.code != code:
             return np.empty(0, np.intp)
-        if self._rejections is not None and len(wanted) == len(pairs):
-            return np.arange(len(self.node_names))
+        every = slice(0, len(self.node_names))
+        if self._rejections is not None and are_all:
+            return every
         failed_by, codes = self._entered()
-        if len(wanted) == len(pairs):
+        if are_all:
             matching = failed_by >= 0
         else:
             matching = np.zeros(len(self.node_names), np.bool_)
@@ -260,7 +262,8 @@ class Diagnosis:
             matching |= failed_by == UNKNOWN
         for row, status in self.explicit.items():
             matching[row] = status.code == code
-        return np.flatnonzero(matching)
+        found = np.flatnonzero(matching)
+        return every if len(found) == len(matching) else found
 
     def _first_with(self, code: Code, wanted: Sequence[tuple[int, int]]) -> int:
         if self.absent.code == code:

@@ -15,7 +15,7 @@ from typing import Final
 from kubestow.api.pod_info import PodInfo
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.profile import FilterStep, Profile, plugin_name
-from kubestow.framework.reuse import ASKED, PodReads, Reads
+from kubestow.framework.reuse import ASKED, PodReads, Reads, VersionedBasis
 
 # How many selections of filters are kept. Pods differ in which of some ten filters they skip.
 _SELECTIONS_MAX: Final = 256
@@ -132,6 +132,8 @@ def _form_of(step: FilterStep, *, follows_pods: bool) -> TrialFilter | _Choose:
     if follows_pods or reuse.filter is None:
         return TrialFilter(step, Reads.PODS, follows_pods=follows_pods, is_reused=False)
     is_reused, basis = reuse.pod is not PodReads.CLUSTER, reuse.basis
+    if isinstance(basis, VersionedBasis):
+        basis = basis.basis
     # What is known of a filter that reads numbers does not hold without some of the pods.
     rule = None if reuse.filter is Reads.NUMBERS else step.rule
     # By whether it ignores pods, and whether it is reused.

@@ -9,7 +9,7 @@ import numpy as np
 from kubestow.api.disruption import BudgetTable
 from kubestow.api.pod import Pod
 from kubestow.api.pod_info import PodInfo
-from kubestow.arrays import IntpArray, Rows
+from kubestow.arrays import Rows, row_count
 from kubestow.config.plugin_args import DefaultPreemptionArgs
 from kubestow.errors import ConfigError, PluginError
 from kubestow.framework.cycle_state import CycleState
@@ -269,7 +269,8 @@ class DefaultPreemption:
         handle = self._handle
         dry_run = DryRun(handle.snapshot)
         rows, first_filter = diagnosis.rejected_with(Code.UNSCHEDULABLE)
-        if len(rows) == 0:
+        count = row_count(rows)
+        if not count:
             return dry_run
         # What filters said of an older pod, which may name a node by now, is of no use.
         passed_before = first_filter if is_newest else 0
@@ -286,12 +287,11 @@ class DefaultPreemption:
         )
         evaluator = self._evaluator(inputs)
         wanted = candidate_count(
-            len(rows),
+            count,
             self._args.min_candidate_nodes_percentage,
             self._args.min_candidate_nodes_absolute,
         )
-        first = self._first_of(len(rows))
-        for stretch in _stretches(rows, first, len(handle.snapshot)):
+        for stretch in _stretches(rows, self._first_of(count)):
             if dry_run.search(evaluator, stretch, None if is_exhaustive else wanted):
                 break
         return dry_run
@@ -319,12 +319,13 @@ class DefaultPreemption:
         return self._budgets
 
 
-def _stretches(rows: IntpArray, first: int, node_count: int) -> list[Rows]:
+def _stretches(rows: Rows, first: int) -> Sequence[Rows]:
     """The rows beginning at that position, in stretches that are as long as possible."""
-    if len(rows) < node_count:
-        return [np.roll(rows, -first)] if first else [rows]
-    whole: list[Rows] = [slice(first, node_count), slice(0, first)]
-    return whole if first else whole[:1]
+    if not first:
+        return (rows,)
+    if isinstance(rows, slice):
+        return slice(first, rows.stop), slice(0, first)
+    return (np.roll(rows, -first),)
 
 
 def _never_helps(pod: Pod, old: object, new: object) -> Hint:
