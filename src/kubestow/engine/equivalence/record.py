@@ -14,7 +14,6 @@ import numpy as np
 
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import IntArray, IntpArray, narrowed, put
-from kubestow.cache.node_info import NodeInfo
 from kubestow.engine.equivalence.asked import Skipped
 from kubestow.engine.equivalence.frame_record import FrameRecord
 from kubestow.engine.equivalence.verdicts import (
@@ -108,14 +107,7 @@ class Record(Follower):
 
         None if not all filters have a form for one node. The rest of the record may be out of date.
         """
-        if not self._has_row_filters:
-            return None
-        info = self.snapshot.node_infos[row]
-        for index, code_of in self._row_filters:
-            code = code_of(info)
-            if code:
-                return self._first(row, index, code)
-        return self._first(row, PASSED, 0)
+        return self._verdict_at(row) if self._has_row_filters else None
 
     # --- following the snapshot ---
 
@@ -128,8 +120,7 @@ class Record(Follower):
         elif self.rejected_count == len(self.failed_by):
             self._recheck_rejected(rows, is_few=True)
         else:
-            for row in rows:
-                self._compute_row(row)
+            self._compute_each(rows)
 
     def _compute_many(self, rows: "array[int]") -> None:
         if are_most(rows, len(self.failed_by)):
@@ -171,43 +162,51 @@ class Record(Follower):
         """No node fitted before. Usually none does now, and then no scores are needed."""
         if is_few:
             for row in set(rows):
-                self._enter_verdict(row, self.snapshot.node_infos[row])
+                self._enter_verdict(row, *self._verdict_at(row))
         else:
             changed = np.array(rows, np.intp)
             self._enter_verdicts(changed, self._verdicts(nodes_of(self.snapshot, changed)))
         if self.rejected_count < len(self.failed_by):
             self._compute_all()
 
-    def _compute_row(self, row: int) -> None:
-        """One node changed, as after every placed pod: plain numbers are fastest."""
-        info = self.snapshot.node_infos[row]
-        self._enter_verdict(row, info)
-        score = 0
-        for weight, score_of_row in self._row_scores:
-            one = score_of_row(info)
-            if not MIN_NODE_SCORE <= one <= MAX_NODE_SCORE:
-                raise FallBackToPlain
-            score += one * weight
-        if self.row_scores is not None:
-            weight, scores, without = self.row_scores
-            without[row] = score
-            one = scores[row]
-            if not MIN_NODE_SCORE <= one <= MAX_NODE_SCORE:
-                raise FallBackToPlain
-            score += one * weight
-        self.score[row] = score
+    def _compute_each(self, rows: "array[int]") -> None:
+        """A few nodes changed, as after every placed pod: plain numbers are fastest."""
+        infos, scores = self.snapshot.node_infos, self._row_scores
+        for row in rows:
+            failed_by, code = self._verdict_at(row)
+            if code or self.rejected_count:
+                self._enter_verdict(row, failed_by, code)
+            info, score = infos[row], 0
+            for weight, score_of_row in scores:
+                one = score_of_row(info)
+                if not MIN_NODE_SCORE <= one <= MAX_NODE_SCORE:
+                    raise FallBackToPlain
+                score += one * weight
+            if self.row_scores is not None:
+                weight, given, without = self.row_scores
+                without[row] = score
+                one = given[row]
+                if not MIN_NODE_SCORE <= one <= MAX_NODE_SCORE:
+                    raise FallBackToPlain
+                score += one * weight
+            self.score[row] = score
 
-    def _enter_verdict(self, row: int, info: NodeInfo) -> None:
-        failed_by, code = PASSED, 0
+    def _verdict_at(self, row: int) -> tuple[int, int]:
+        """The index of the first filter to reject this node now, or PASSED, and its code."""
+        info, failed_by, code = self.snapshot.node_infos[row], PASSED, 0
         for index, code_of in self._row_filters:
             code = code_of(info)
             if code:
                 failed_by = index
                 break
-        if self.row_codes is not None and self.row_codes[1][row]:
-            failed_by, code = self._first(row, failed_by, code)
-        if not code and not self.rejected_count:
-            return
+        if self.row_codes is not None:
+            # The first of this verdict and that of what a plugin keeps itself.
+            index, codes = self.row_codes
+            if codes[row] and (not code or index < failed_by):
+                return index, codes[row]
+        return failed_by, code
+
+    def _enter_verdict(self, row: int, failed_by: int, code: int) -> None:
         before = self.failed_by.item(row)
         if before == failed_by and self.codes.item(row) == code:
             return
@@ -219,14 +218,6 @@ class Record(Follower):
             self.codes[row] = code
         except OverflowError:
             self.codes = put(self.codes, np.array([row]), np.array([code]))
-
-    def _first(self, row: int, failed_by: int, code: int) -> tuple[int, int]:
-        """The first filter to reject the node, and its code: this one or that of `row_codes`."""
-        if self.row_codes is not None:
-            index, codes = self.row_codes
-            if codes[row] and (not code or index < failed_by):
-                return index, codes[row]
-        return failed_by, code
 
     def _verdicts(self, nodes: Nodes) -> Verdicts | None:
         verdicts = find_verdicts(self.filters, nodes, self.state, self.pod)
