@@ -16,7 +16,7 @@ from kubestow.library.sources import Source, documents_of, scheduler_of, texts_o
 from kubestow.simulator.comparison.comparison import SchedulerComparison
 from kubestow.simulator.comparison.comparison import compare as compared
 from kubestow.simulator.comparison.material import read_material
-from kubestow.simulator.comparison.pool import WorkerPool
+from kubestow.simulator.comparison.pool import LocalRunner
 from kubestow.simulator.comparison.sweep import Sweep
 from kubestow.simulator.comparison.variants import read_variants
 from kubestow.simulator.defaults import LIMIT_S
@@ -124,9 +124,8 @@ def compare(
 
     `variants` are written as on the command line: "packed=config.yaml", "v1.9",
     "rack=acme.rack:RackSpread". The input is the sources, a scenario, or a recording. It runs in
-    `jobs` processes, by default one per core, so a script has to start at `if __name__ ==
-    "__main__":`. A variant that cannot be run is among the `failures` of the result. Raises
-    InputError; `strict` as in `load_cluster`.
+    `jobs` copies of this process, by default one per core. A variant that cannot be run is among
+    the `failures` of the result. Raises InputError; `strict` as in `load_cluster`.
     """
     gates = texts_of("feature_gates", feature_gates)
     read = read_variants(texts_of("variants", variants))
@@ -149,10 +148,8 @@ def compare(
     chosen = [first_seed] if seeds is None else list(seeds)
     schedulers = [each.variant for each in read]
     task_count = max(len(schedulers) * len(chosen), 1)
-    with WorkerPool(
-        msgspec.json.encode(material), min(jobs or os.cpu_count() or 1, task_count)
-    ) as pool:
-        sweep = Sweep(pool, schedulers, chosen).run(finds_reasons=True)
+    with LocalRunner(material, min(jobs or os.cpu_count() or 1, task_count)) as runner:
+        sweep = Sweep(runner, schedulers, chosen).run(finds_reasons=True)
     return compared(material.name, schedulers, chosen, sweep)
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from kubestow.service.cli import main
 from kubestow.simulator.comparison import pool
+from kubestow.simulator.comparison.task import Material
 
 CLUSTER = """
 apiVersion: v1
@@ -61,7 +62,7 @@ Run = Callable[..., tuple[int, str, str]]
 class _Here:
     """The same tasks in this process."""
 
-    def __init__(self, material: bytes, jobs: int) -> None:
+    def __init__(self, material: Material, jobs: int) -> None:
         self._material = material
 
     def __enter__(self) -> "_Here":
@@ -71,7 +72,7 @@ class _Here:
 
     def run(self, tasks: Any) -> Any:
         for index, task in enumerate(tasks):
-            yield pool.Finished(index, pool.run_task(self._material, task))
+            yield pool.Finished(index, pool.run_with(self._material, task))
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Exit code, output and errors of a run without processes."""
-    monkeypatch.setattr("kubestow.service.commands.compare.runs.WorkerPool", _Here)
+    monkeypatch.setattr("kubestow.service.commands.compare.runs.LocalRunner", _Here)
 
     def run_command(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["kubestow", "compare", *arguments])

@@ -12,7 +12,7 @@ from kubestow.errors import InputError
 from kubestow.simulator.comparison import dask_cluster
 from kubestow.simulator.comparison.comparison import compare
 from kubestow.simulator.comparison.dask_cluster import DaskRunner
-from kubestow.simulator.comparison.pool import Runner, WorkerPool
+from kubestow.simulator.comparison.pool import Runner
 from kubestow.simulator.comparison.sweep import Sweep
 from kubestow.simulator.comparison.task import Material, SchedulerVariant
 
@@ -37,8 +37,12 @@ def address() -> Iterator[str]:
             yield cluster.scheduler_address.replace("tcp://", "dask://")
 
 
-def test_the_bytes_are_those_of_local_processes(
-    address: str, material: Material, base: SchedulerVariant, packed: SchedulerVariant
+def test_the_bytes_are_those_of_local_runs(
+    address: str,
+    material: Material,
+    base: SchedulerVariant,
+    packed: SchedulerVariant,
+    in_process: type,
 ) -> None:
     variants = [base, packed, SchedulerVariant(name="no", plugins=("no_such_module:X",))]
 
@@ -49,8 +53,7 @@ def test_the_bytes_are_those_of_local_processes(
     encoded = msgspec.json.encode(material)
     with DaskRunner(address, encoded) as runner:
         on_dask = result_of(runner)
-    with WorkerPool(encoded, jobs=1) as pool:
-        assert on_dask == result_of(pool)
+    assert on_dask == result_of(in_process(material))
     found = msgspec.json.decode(on_dask)
     assert found["variants"][1]["moved"]["count"]["mean"] == 2
     assert [failure["variant"] for failure in found["failures"]] == ["no"]

@@ -2,7 +2,7 @@
 plugins or versions, for many seeds.
 
     task        what is sent to a worker and what comes back, as JSON
-    work        runs one task; the same function in a process of this machine and on a Dask worker
+    work        runs one task; the same function in a copy of this process and on a Dask worker
     schedulers  the scheduler of a variant
     pool, dask_cluster  where tasks run
     sweep       all tasks in a fixed order, what failed, and the choices of pods that moved

@@ -1,4 +1,4 @@
-"""Runs one task: the same function in a process of this machine and on a Dask worker.
+"""Runs one task: the same function in a copy of this process and on a Dask worker.
 
 Nothing is raised: what goes wrong is part of the outcome, so that other tasks go on.
 """
@@ -34,10 +34,14 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 def run_task(material: bytes, task: bytes) -> bytes:
     """An `TaskOutcome` for a `Task`, all as JSON."""
-    # Errors are part of the outcome; the log lines of a worker would only repeat them.
+    return run_with(msgspec.json.decode(material, type=Material), task)
+
+
+def run_with(material: Material, task: bytes) -> bytes:
+    """As `run_task`, with the material as it was read."""
+    # Errors are part of the outcome; log lines would only repeat them.
     with _ONE_AT_A_TIME, silenced():
-        given = msgspec.json.decode(material, type=Material)
-        outcome = outcome_of(given, msgspec.json.decode(task, type=Task))
+        outcome = outcome_of(material, msgspec.json.decode(task, type=Task))
         return msgspec.json.encode(outcome)
 
 

@@ -6,7 +6,6 @@ failure from the start of its case (`run_alone`): the results are equal.
 """
 
 import math
-import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
@@ -19,6 +18,7 @@ from kubestow.api.pod import Pod, key_of
 from kubestow.cluster.resources import PODS
 from kubestow.errors import InputError, KubestowError
 from kubestow.framework.faults import describe, place_of
+from kubestow.simulator.forks import CAN_FORK, Forks, Received, Send
 from kubestow.simulator.placement_tests.cases import PlacementCase
 from kubestow.simulator.placement_tests.causes import source_of, with_causes
 from kubestow.simulator.placement_tests.drains import unfinished
@@ -29,7 +29,6 @@ from kubestow.simulator.placement_tests.for_each import (
     smallest_of,
     verdicts_after,
 )
-from kubestow.simulator.placement_tests.forks import Forks, Received, Send
 from kubestow.simulator.placement_tests.history import is_live
 from kubestow.simulator.placement_tests.judged import message_of
 from kubestow.simulator.placement_tests.results import (
@@ -43,7 +42,6 @@ from kubestow.simulator.placement_tests.results import (
 from kubestow.simulator.placement_tests.room import room_of
 from kubestow.simulator.placement_tests.state import PlacedCluster
 
-CAN_FORK: Final = hasattr(os, "fork")
 # Cases that one copy of the process runs after each other.
 CASES_PER_COPY: Final = 16
 

@@ -24,7 +24,7 @@ from kubestow.simulator.comparison.comparison import (
 )
 from kubestow.simulator.comparison.dask_cluster import DaskRunner
 from kubestow.simulator.comparison.material import ReadMaterial, read_material
-from kubestow.simulator.comparison.pool import Runner, WorkerPool
+from kubestow.simulator.comparison.pool import LocalRunner, Runner
 from kubestow.simulator.comparison.sweep import Sweep, SweepResult
 from kubestow.simulator.comparison.task import Material, SchedulerVariant, TaskFailure
 from kubestow.simulator.comparison.variants import ReadVariant
@@ -158,10 +158,9 @@ def _run(
 def _runner(
     request: CompareRequest, material: Material, task_count: int
 ) -> AbstractContextManager[Runner]:
-    encoded = msgspec.json.encode(material)
     if request.address:
-        return DaskRunner(request.address, encoded)
-    return WorkerPool(encoded, min(request.jobs or os.cpu_count() or 1, task_count))
+        return DaskRunner(request.address, msgspec.json.encode(material))
+    return LocalRunner(material, min(request.jobs or os.cpu_count() or 1, task_count))
 
 
 def exit_code_of(comparison: SchedulerComparison) -> int:

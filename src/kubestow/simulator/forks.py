@@ -1,8 +1,9 @@
 """Copies of this process, each of which does one piece of work.
 
-A copy begins with everything that this process has in memory, such as a placed cluster, and shares
-the memory that neither of the two changes. As many work at one time as there are tokens, over
-all processes: a copy that makes copies itself gives its token back meanwhile (`lent`).
+A copy begins with everything that this process has in memory, such as a placed cluster or the input
+of many runs, and shares the memory that neither of the two changes. As many work at one time as
+there are tokens, over all processes: a copy that makes copies itself gives its token back meanwhile
+(`lent`).
 
     take a token ──► fork ──► messages ──► the end of the pipe ──► token back
 
@@ -22,6 +23,9 @@ from typing import Final, NamedTuple
 # Sends a message to the process that made the copy.
 Send = Callable[[bytes], None]
 Work = Callable[[Send], None]
+
+# Elsewhere work is done here, one piece after the other.
+CAN_FORK: Final = hasattr(os, "fork")
 
 _LENGTH_BYTES: Final = 4
 _CHUNK: Final = 1 << 16
@@ -113,7 +117,7 @@ class _Copy:
     def __init__(self, index: int, work: Work, *, others: Iterable[int]) -> None:
         self.index = index
         self.has_ended = False
-        self._buffer = b""
+        self._buffer = bytearray()
         self.fd, theirs = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -132,8 +136,9 @@ class _Copy:
             end = _LENGTH_BYTES + length
             if len(self._buffer) < end:
                 return
-            yield self._buffer[_LENGTH_BYTES:end]
-            self._buffer = self._buffer[end:]
+            message = bytes(self._buffer[_LENGTH_BYTES:end])
+            del self._buffer[:end]
+            yield message
 
     def end(self) -> str:
         """Wait for the end of the process; a problem if it was killed or failed."""
@@ -143,13 +148,13 @@ class _Copy:
         if code == 0:
             return ""
         if code > 0:
-            return f"the process of the case ended with exit code {code}"
+            return f"the process that ran it ended with exit code {code}"
         try:
             name = signal.Signals(-code).name
         except ValueError:
             name = f"signal {-code}"
         hint = "; was memory short? try fewer --jobs" if name == "SIGKILL" else ""
-        return f"the process of the case was ended by {name}{hint}"
+        return f"the process that ran it was ended by {name}{hint}"
 
     def stop(self) -> None:
         with suppress(ProcessLookupError):
@@ -175,7 +180,7 @@ def _work_and_exit(work: Work, fd: int, others: Iterable[int]) -> None:
             os.close(other)
 
         def send(message: bytes) -> None:
-            rest = len(message).to_bytes(_LENGTH_BYTES, "little") + message
+            rest = memoryview(len(message).to_bytes(_LENGTH_BYTES, "little") + message)
             while rest:
                 rest = rest[os.write(fd, rest) :]
 

@@ -6,7 +6,7 @@ import signal
 from collections import defaultdict
 from contextlib import closing
 
-from kubestow.simulator.placement_tests.forks import Forks, Send, Work
+from kubestow.simulator.forks import Forks, Send, Work
 
 
 def collected(forks: Forks, works: list[Work]) -> tuple[dict[int, list[bytes]], dict[int, str]]:
