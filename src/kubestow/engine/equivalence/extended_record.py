@@ -10,10 +10,16 @@ from array import array
 
 import numpy as np
 
-from kubestow.arrays import IntArray, narrowed
+from kubestow.arrays import narrowed
 from kubestow.engine.equivalence.frame_record import FrameRecord
 from kubestow.engine.equivalence.record import Record
-from kubestow.engine.equivalence.verdicts import all_passing, checked, index_type, override
+from kubestow.engine.equivalence.verdicts import (
+    all_passing,
+    checked,
+    index_type,
+    override,
+    score_type,
+)
 from kubestow.framework.answers import array_answer
 from kubestow.framework.profile import FilterStep
 from kubestow.framework.reuse import RowAnswers
@@ -70,8 +76,8 @@ class ExtendedRecord(Record):
         except BaseException:
             record.is_spoilt = True
             raise
-        # As wide as totals: there are few of these, and nothing has to be converted.
-        self._own: IntArray = record.score.astype(np.int64)
+        weight = 0 if self.row_scores is None else self.row_scores[0]
+        self._own = record.score.astype(score_type(record.scores, weight))
         if self.row_scores is not None:
             self.row_scores = *self.row_scores[:2], self._own.data
         self._join(Verdicts(record.failed_by, record.codes))
@@ -83,7 +89,8 @@ class ExtendedRecord(Record):
         if self.row_codes is not None:
             override(self.failed_by, codes, self._codes, self.row_codes[0])
         self.codes = narrowed(codes)
-        self.score = self._own.copy()
+        score = self._own
         if self.row_scores is not None:
-            self.score += checked(self._scores) * self.row_scores[0]
+            score = score + checked(self._scores) * self.row_scores[0]
+        self.score = score.astype(self._own.dtype)
         self._count()

@@ -104,9 +104,9 @@ def index_type(profile: Profile) -> type[np.signedinteger[Any]]:
     return narrow_type(len(profile.filter_steps) - UNKNOWN)
 
 
-def score_type(steps: Iterable[ScoreStep]) -> type[np.signedinteger[Any]]:
-    """The smallest type for the sum of these weighted scores."""
-    return narrow_type(sum(step.weight for step in steps) * MAX_NODE_SCORE)
+def score_type(steps: Iterable[ScoreStep], more: int = 0) -> type[np.signedinteger[Any]]:
+    """The smallest type for the sum of these weighted scores, and of more with this weight."""
+    return narrow_type((sum(step.weight for step in steps) + more) * MAX_NODE_SCORE)
 
 
 def has_many_statuses(state: CycleState, node_count: int) -> bool:
