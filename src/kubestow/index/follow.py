@@ -59,15 +59,26 @@ class Follower:
     def catch_up(self) -> None:
         log = self._log
         if self._epoch != log.epoch or self._node_end != log.node_end:
-            self._read(log)
-        # As `_end_of`, without a call: most followers are up to date.
-        elif self._depends is _COUNTS:
-            if self._end != log.count_end:
-                self._read_changed_pods(log)
-        elif self._depends is _PODS and self._end != log.pod_end:
-            self._read_changed_pods(log)
+            self._follow_nodes(log)
+        if self._depends is _COUNTS:
+            end = log.count_end
+            if self._end == end:
+                return
+            rows = log.counts_since(self._end)
+        elif self._depends is _PODS:
+            end = log.pod_end
+            if self._end == end:
+                return
+            rows = log.pods_since(self._end)
+        else:
+            return
+        if rows is None:
+            self._start_over()
+            return
+        self.pods_changed(rows)
+        self._end = end
 
-    def _read(self, log: ChangeLog) -> None:
+    def _follow_nodes(self, log: ChangeLog) -> None:
         if self._epoch != log.epoch:
             sources = log.reorders_since(self._epoch)
             if sources is None:
@@ -82,30 +93,14 @@ class Follower:
                 return
             self.nodes_changed(rows)
             self._node_end = log.node_end
-        if self._end != self._end_of(log):
-            self._read_changed_pods(log)
-
-    def _read_changed_pods(self, log: ChangeLog) -> None:
-        if self._depends is _PODS:
-            rows, end = log.pods_since(self._end), log.pod_end
-        else:
-            rows, end = log.counts_since(self._end), log.count_end
-        if rows is None:
-            self._start_over()
-            return
-        self.pods_changed(rows)
-        self._end = end
 
     def _start_over(self) -> None:
         self.rows_moved(None)
         self._skip_to_end()
 
     def _skip_to_end(self) -> None:
+        """All of the log that is followed has been read."""
         log = self._log
-        self._epoch, self._node_end, self._end = log.epoch, log.node_end, self._end_of(log)
-
-    def _end_of(self, log: ChangeLog) -> int:
-        """The end of the log that has more than Node objects; 0 if none is read."""
-        if self._depends is _COUNTS:
-            return log.count_end
-        return log.pod_end if self._depends is _PODS else 0
+        ends = {_COUNTS: log.count_end, _PODS: log.pod_end}
+        self._epoch, self._node_end = log.epoch, log.node_end
+        self._end = ends.get(self._depends, 0)

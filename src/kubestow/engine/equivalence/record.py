@@ -117,10 +117,30 @@ class Record(Follower):
     def pods_changed(self, rows: "array[int]") -> None:
         if len(rows) > _ROWS_ONE_BY_ONE or not self.has_row_forms:
             self._compute_many(rows)
-        elif self.rejected_count == len(self.failed_by):
+            return
+        if self.rejected_count == len(self.failed_by):
             self._recheck_rejected(rows, is_few=True)
-        else:
-            self._compute_each(rows)
+            return
+        # A few nodes changed, as after every placed pod: plain numbers are fastest.
+        infos, scores = self.snapshot.node_infos, self._row_scores
+        for row in rows:
+            failed_by, code = self._verdict_at(row)
+            if code or self.rejected_count:
+                self._enter_verdict(row, failed_by, code)
+            info, score = infos[row], 0
+            for weight, score_of_row in scores:
+                one = score_of_row(info)
+                if not MIN_NODE_SCORE <= one <= MAX_NODE_SCORE:
+                    raise FallBackToPlain
+                score += one * weight
+            if self.row_scores is not None:
+                weight, given, without = self.row_scores
+                without[row] = score
+                one = given[row]
+                if not MIN_NODE_SCORE <= one <= MAX_NODE_SCORE:
+                    raise FallBackToPlain
+                score += one * weight
+            self.score[row] = score
 
     def _compute_many(self, rows: "array[int]") -> None:
         if are_most(rows, len(self.failed_by)):
@@ -168,28 +188,6 @@ class Record(Follower):
             self._enter_verdicts(changed, self._verdicts(nodes_of(self.snapshot, changed)))
         if self.rejected_count < len(self.failed_by):
             self._compute_all()
-
-    def _compute_each(self, rows: "array[int]") -> None:
-        """A few nodes changed, as after every placed pod: plain numbers are fastest."""
-        infos, scores = self.snapshot.node_infos, self._row_scores
-        for row in rows:
-            failed_by, code = self._verdict_at(row)
-            if code or self.rejected_count:
-                self._enter_verdict(row, failed_by, code)
-            info, score = infos[row], 0
-            for weight, score_of_row in scores:
-                one = score_of_row(info)
-                if not MIN_NODE_SCORE <= one <= MAX_NODE_SCORE:
-                    raise FallBackToPlain
-                score += one * weight
-            if self.row_scores is not None:
-                weight, given, without = self.row_scores
-                without[row] = score
-                one = given[row]
-                if not MIN_NODE_SCORE <= one <= MAX_NODE_SCORE:
-                    raise FallBackToPlain
-                score += one * weight
-            self.score[row] = score
 
     def _verdict_at(self, row: int) -> tuple[int, int]:
         """The index of the first filter to reject this node now, or PASSED, and its code."""
