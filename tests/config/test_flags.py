@@ -4,7 +4,7 @@ import pytest
 
 from kubestow.config.decoding import decode_config
 from kubestow.config.defaults import complete_config
-from kubestow.config.flag_kinds import format_value
+from kubestow.config.flag import format_value
 from kubestow.config.flag_table import FLAGS, Section
 from kubestow.config.flags import ParsedFlags, apply_flags, parse_flags
 from kubestow.config.scalars import Duration, seconds

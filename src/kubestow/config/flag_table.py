@@ -6,8 +6,7 @@ Not here: how a command line is read and what it overrides (`flags`).
 from typing import Final
 
 from kubestow.config.connection import PROTOBUF
-from kubestow.config.flag import Flag, Section
-from kubestow.config.flag_kinds import (
+from kubestow.config.flag import (
     BOOL,
     CERT_KEYS,
     DURATION,
@@ -24,6 +23,8 @@ from kubestow.config.flag_kinds import (
     STRING,
     STRINGS,
     VERSION,
+    Flag,
+    Section,
 )
 from kubestow.config.scalars import seconds
 from kubestow.editions.flags import EDITION_FLAGS

@@ -11,8 +11,7 @@ from typing import Final, TypeVar, cast
 
 import msgspec
 
-from kubestow.config.flag import Flag
-from kubestow.config.flag_kinds import FlagValue, format_value
+from kubestow.config.flag import Flag, FlagValue, format_value
 from kubestow.config.flag_table import FLAGS
 from kubestow.config.scalars import Duration
 from kubestow.config.scheduler import SchedulerConfig

@@ -8,8 +8,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from kubestow.config.flag import Flag, Section
-from kubestow.config.flag_kinds import BOOL, INT32, STRING
+from kubestow.config.flag import BOOL, INT32, STRING, Flag, Section
 
 _SECTION: Final = Section.OLDER
 

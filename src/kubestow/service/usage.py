@@ -7,8 +7,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import Final
 
-from kubestow.config.flag import Flag, Section
-from kubestow.config.flag_kinds import format_value
+from kubestow.config.flag import Flag, Section, format_value
 from kubestow.config.flag_table import FLAGS
 
 _COLUMNS: Final = 100
