@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kubestow.service.command_names import COMMANDS
+from kubestow.service.cli import COMMANDS
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # What takes long to load, and only work needs.

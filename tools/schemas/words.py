@@ -11,8 +11,8 @@ from typer.main import get_command
 from kubestow.api.decode import is_list, is_map
 from kubestow.config.flag_table import FLAGS
 from kubestow.editions import CORE
+from kubestow.service.cli import COMMANDS as SUMMARIES
 from kubestow.service.cli import app, import_command
-from kubestow.service.command_names import COMMANDS as SUMMARIES
 from kubestow.service.completion.table import (
     COMMANDS,
     GATES,

@@ -1,6 +1,6 @@
 """The words that shells complete are those of the commands."""
 
-from kubestow.service.command_names import COMMANDS
+from kubestow.service.cli import COMMANDS
 from kubestow.service.completion.table import TABLE_FILE, read_table
 from tools.schemas.words import table_text
 
