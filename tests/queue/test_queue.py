@@ -997,7 +997,7 @@ def test_events_are_applied_at_once_without_a_loop(bench: Any) -> None:
 def test_when_events_come_too_fast_the_oldest_helps_all(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kubestow.queue.queue.LATE_EVENTS_MAX", 2)
+    monkeypatch.setattr("kubestow.queue.late_events.LATE_EVENTS_MAX", 2)
     hint = SlowHints(bench, 1.0)
     queue = bench.queue(("A", Resource.NODE, Action.ADD, hint))
     for number in range(3):

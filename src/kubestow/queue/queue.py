@@ -1,7 +1,7 @@
 """The scheduling queue: every known, unassigned pod of our profiles is here or in flight (spec 02).
 
 It decides which pod is tried next, and when and after which events a rejected pod is tried again.
-The containers and the decisions have files of their own; this one moves pods between them.
+`contents` has the containers and reads them, `moves` decides; this file moves pods.
 
 Everything runs on one event loop: the methods are plain functions, only `pop` and `run_timers`
 wait, and hints and PreEnqueue checks must not call back into the queue.
@@ -15,10 +15,9 @@ Not here: gates and hints (plugins pass functions), the handling of failed attem
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from kubestow.api.meta import object_ref
 from kubestow.api.pod import Pod, key_of
@@ -26,24 +25,21 @@ from kubestow.api.pod_info import PodInfo
 from kubestow.clock import NANOSECONDS, Clock
 from kubestow.errors import QueueError
 from kubestow.framework.classify import POD_EVENTS, PodEvents
-from kubestow.framework.events import (
-    FORCE_ACTIVATE,
-    UNSCHEDULABLE_TIMEOUT,
-    ClusterEvent,
-)
+from kubestow.framework.events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent
 from kubestow.framework.hints import HintMap
 from kubestow.framework.plugin import SharedGatePlugin
-from kubestow.queue.active import ActiveQueue, SortKeyFunction
+from kubestow.queue.active import SortKeyFunction
 from kubestow.queue.backoff import (
     INITIAL_BACKOFF_NS,
     MAX_BACKOFF_NS,
     BackoffPolicy,
-    BackoffQueue,
 )
+from kubestow.queue.contents import QueueContents, parked_since_ns
 from kubestow.queue.gating import Gatekeeper, PreEnqueueChecks
 from kubestow.queue.hint_call import hint_caller
-from kubestow.queue.in_flight import InFlight, LoggedEvent
+from kubestow.queue.in_flight import LoggedEvent
 from kubestow.queue.interest import Audience, Interest
+from kubestow.queue.late_events import LateEvents, Move
 from kubestow.queue.metrics import (
     ACTIVE,
     BACKOFF,
@@ -54,9 +50,9 @@ from kubestow.queue.metrics import (
     QueueMetrics,
 )
 from kubestow.queue.moves import Judge, Place, Verdict, judge, judge_missed, place_after
-from kubestow.queue.nominator import Nominator, PodLister
-from kubestow.queue.parked import ParkedPod, ParkedPods
-from kubestow.queue.protocol import PreCheck, QueueStatistics
+from kubestow.queue.nominator import PodLister
+from kubestow.queue.parked import ParkedPod
+from kubestow.queue.protocol import PreCheck
 from kubestow.queue.queued_pod import QueuedPod, Signature
 from kubestow.queue.timers import Occupancy, flush_after_each_pause, flush_each_second
 
@@ -65,20 +61,9 @@ _LOG: Final = logging.getLogger(__name__)
 MAX_UNSCHEDULABLE_NS: Final = 300 * NANOSECONDS
 # How long hints are asked before the loop has its turn. In virtual time they take none.
 HINTS_S: Final = 0.02
-# How many events can wait for that.
-LATE_EVENTS_MAX: Final = 1_024
 
 
-class Move(NamedTuple):
-    """An event, and the parked pods that it may move and that have not been judged yet."""
-
-    entries: Iterator[ParkedPod]
-    audience: Audience
-    old: object
-    new: object
-
-
-class SchedulingQueue:
+class SchedulingQueue(QueueContents):
     """The queue of all profiles.
 
                        refused
@@ -130,36 +115,33 @@ class SchedulingQueue:
         pod_events: PodEvents = POD_EVENTS,
         info_of: Callable[[Pod], PodInfo] = PodInfo,
     ) -> None:
+        self._interest = Interest(hint_maps)
+        super().__init__(
+            sort_key=sort_key,
+            policy=self.policy_type(
+                initial_ns=initial_backoff_ns, max_ns=max_backoff_ns, is_aligned=pop_from_backoff
+            ),
+            interest=self._interest,
+            max_unschedulable_ns=max_unschedulable_ns,
+            pod_lister=pod_lister,
+            shared_gates=shared_gates,
+            metrics=metrics,
+        )
         self._clock = clock
         self._events = pod_events
         self._info_of = info_of
         self._added_label = pod_events.added.label
         self._updated_label = pod_events.added_by_update.label
-        self._max_unschedulable_ns = max_unschedulable_ns
         self._pop_from_backoff = pop_from_backoff
         self._is_member = is_member
         self._metrics = metrics
-        self._interest = Interest(hint_maps)
         self._ask = hint_caller(metrics, clock)
         self._judge: Judge = judge
         self._gatekeeper = self.gatekeeper_type(
             pre_enqueue or {}, events_of=self._interest.events_of, clock=clock, metrics=metrics
         )
-        self._policy = self.policy_type(
-            initial_ns=initial_backoff_ns, max_ns=max_backoff_ns, is_aligned=pop_from_backoff
-        )
-        self._active = ActiveQueue(
-            sort_key=sort_key, metrics=metrics, count_changed=_pending_gauge(metrics, ACTIVE)
-        )
-        self._backoff = BackoffQueue(
-            self._policy, sort_key=sort_key, count_changed=_pending_gauge(metrics, BACKOFF)
-        )
-        self._parked = ParkedPods(self._interest, metrics=metrics, shared_gates=shared_gates)
         self._backing_off, self._left_over = Occupancy(self._backoff), Occupancy(self._parked)
-        self._in_flight = InFlight(metrics=metrics)
-        # Events whose hints have not all been asked yet, oldest first.
-        self._late: deque[Move] = deque()
-        self.nominator = Nominator(find=self._find_pod_info, pod_lister=pod_lister)
+        self._late = LateEvents(self._apply)
         # Called with the key of each pod that was put somewhere else; must not call back.
         self.on_moved: Callable[[str], None] | None = None
         # Gives pods their signatures, if pods of some profile have one.
@@ -336,7 +318,7 @@ class SchedulingQueue:
         entries = [
             entry
             for entry in self._parked.entries()
-            if now_ns - _parked_since_ns(entry.queued_pod) > self._max_unschedulable_ns
+            if now_ns - parked_since_ns(entry.queued_pod) > self._max_unschedulable_ns
         ]
         if not entries:
             return
@@ -378,89 +360,6 @@ class SchedulingQueue:
         self._late.clear()
         self._wake_pops()
 
-    # --- Reading ------------------------------------------------------------------------------
-
-    def statistics(self) -> QueueStatistics:
-        return QueueStatistics(
-            active=len(self._active),
-            backoff=self._backoff.rejected_count,
-            error_backoff=self._backoff.failed_count,
-            unschedulable=self._parked.unschedulable_count,
-            gated=self._parked.gated_count,
-            in_flight=len(self._in_flight),
-            in_flight_events=self._in_flight.event_count,
-            nominated=len(self.nominator),
-        )
-
-    def pending_pods(self) -> tuple[list[Pod], str]:
-        """All waiting pods, and a text with the size of each container."""
-        pods = [*self.pods_in_active(), *self.pods_in_backoff(), *self.pods_in_unschedulable()]
-        summary = (
-            f"activeQ:{len(self._active)}; backoffQ:{len(self._backoff)}; "
-            f"unschedulablePods:{len(self._parked)}"
-        )
-        return pods, summary
-
-    def get_pod(self, name: str, namespace: str) -> QueuedPod | None:
-        """The record of a waiting pod; None also while it is in flight."""
-        key = f"{namespace}/{name}"
-        return self._backoff.get(key) or self._parked.get(key) or self._active.get(key)
-
-    def place_of(self, pod: Pod) -> Place | None:
-        """Where the pod is, None if not in the queue. A container counts before in flight."""
-        key = key_of(pod)
-        if key in self._active:
-            return Place.ACTIVE
-        if key in self._backoff:
-            return Place.ERROR_BACKOFF if self._backoff.has_failed(key) else Place.BACKOFF
-        if (parked := self._parked.get(key)) is not None:
-            return Place.GATED if parked.is_gated else Place.UNSCHEDULABLE
-        return Place.IN_FLIGHT if pod.metadata.uid in self._in_flight else None
-
-    def next_try_ns(self, pod: Pod) -> int | None:
-        """When a waiting pod is tried again at the latest, by the wall clock; None if no time is
-        set: it is gated, active or being tried."""
-        queued_pod = self.get_pod(pod.metadata.name, pod.metadata.namespace)
-        match self.place_of(pod):
-            case Place.BACKOFF | Place.ERROR_BACKOFF if queued_pod is not None:
-                return self._policy.expiry_ns(queued_pod)
-            case Place.UNSCHEDULABLE if queued_pod is not None:
-                return _parked_since_ns(queued_pod) + self._max_unschedulable_ns
-            case _:
-                return None
-
-    def pods_in_active(self) -> list[Pod]:
-        return [queued_pod.pod for queued_pod in self._active]
-
-    def pods_in_backoff(self) -> list[Pod]:
-        """Pods that were rejected, then pods whose attempt hit an error."""
-        return [queued_pod.pod for queued_pod in self._backoff]
-
-    def pods_in_unschedulable(self) -> list[Pod]:
-        """All parked pods, gated ones included."""
-        return [queued_pod.pod for queued_pod in self._parked]
-
-    def waiting(self) -> Iterator[tuple[Place, QueuedPod]]:
-        """Every record and where it is; the active ones in the order in which they are popped."""
-        for queued_pod in self._active.in_order():
-            yield Place.ACTIVE, queued_pod
-        for queued_pod in self._backoff:
-            failed = self._backoff.has_failed(queued_pod.key)
-            yield Place.ERROR_BACKOFF if failed else Place.BACKOFF, queued_pod
-        for queued_pod in self._parked:
-            yield Place.GATED if queued_pod.is_gated else Place.UNSCHEDULABLE, queued_pod
-
-    def incomplete(self) -> Iterator[QueuedPod]:
-        """Members of groups that are not known, where these are kept apart."""
-        return iter(())
-
-    def pending(self) -> Iterator[QueuedPod]:
-        """Members of a group that is being tried, where these are kept apart."""
-        return iter(())
-
-    def uids_in_flight(self) -> list[str]:
-        return self._in_flight.uids()
-
     # --- Records ------------------------------------------------------------------------------
 
     def _new_record(self, pod: Pod) -> QueuedPod:
@@ -474,10 +373,6 @@ class SchedulingQueue:
         if self.sign is not None:
             queued_pod.signature = self.sign(queued_pod.pod_info)
         self.nominator.update(old, new)
-
-    def _find_pod_info(self, key: str) -> PodInfo | None:
-        queued_pod = self._active.get(key) or self._parked.get(key) or self._backoff.get(key)
-        return None if queued_pod is None else queued_pod.pod_info
 
     def _count_rejectors(self, queued_pod: QueuedPod, delta: int) -> None:
         for plugin in queued_pod.rejectors:
@@ -568,16 +463,15 @@ class SchedulingQueue:
         if entries:
             move = Move(iter(entries), audience, old, new)
             # One event after the other, as they came.
-            if self._late or not self._apply(move):
-                self._put_off(move)
+            if self._late.waiting or not self._apply(move):
+                self._late.put_off(move)
         self._in_flight.log(audience, old, new)
 
     def _apply(self, move: Move, *, asks: bool = True) -> bool:
         """Apply an event to its pods that are still parked; False if the time of a turn is over.
 
-        Users decide how many pods wait, and how long the hints of each take. `asks`: else every pod
-        is queued. `pop` is woken at the end only: the first pod it returns must be the best of all
-        that moved.
+        Without `asks` every pod is queued. `pop` is woken at the end only: the first pod it returns
+        must be the best of all that moved.
         """
         entries, audience, old, new = move
         any_poppable = is_over = False
@@ -601,26 +495,6 @@ class SchedulingQueue:
         if any_poppable:
             self._wake_pops()
         return not is_over
-
-    def _put_off(self, move: Move) -> None:
-        """Go on with the event in the next turn of the loop, if there is one."""
-        if not self._late:
-            try:
-                asyncio.get_running_loop().call_soon(self._go_on)
-            except RuntimeError:
-                while not self._apply(move):
-                    pass
-                return
-        self._late.append(move)
-        if len(self._late) > LATE_EVENTS_MAX:
-            # Events come faster than hints answer. Queue is safe, as after a failed hint.
-            self._apply(self._late.popleft(), asks=False)
-
-    def _go_on(self) -> None:
-        if self._late and self._apply(self._late[0]):
-            self._late.popleft()
-        if self._late:
-            asyncio.get_running_loop().call_soon(self._go_on)
 
     def _requeue_updated(self, queued_pod: QueuedPod, old: Pod, new: Pod) -> None:
         """Apply a parked pod's own update, event by event, until one moves it.
@@ -719,15 +593,3 @@ class SchedulingQueue:
 
     def _wake_pops(self) -> None:
         self._poppable.set()
-
-
-def _pending_gauge(metrics: QueueMetrics, queue: str) -> Callable[[int], None] | None:
-    """Reports changes of a container's size; None without a recorder."""
-    if metrics is NO_METRICS:
-        return None
-    return lambda delta: metrics.pending_changed(queue, delta)
-
-
-def _parked_since_ns(queued_pod: QueuedPod) -> int:
-    flush_ns = queued_pod.flush_timestamp_ns
-    return queued_pod.timestamp_ns if flush_ns is None else max(queued_pod.timestamp_ns, flush_ns)
