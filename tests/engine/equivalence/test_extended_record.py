@@ -1,12 +1,12 @@
 """What a plugin keeps for all rows is added to a record: no decision differs from asking it."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.engine.equivalence.sides import NoNominations
 
 from kubestow.api.meta import OwnerReference
 from kubestow.api.pod import Pod
@@ -34,16 +34,6 @@ ARGS = LoadAwareArgs(
     estimate=LoadEstimate(fade_seconds=60),
     max_age_seconds=100,
 )
-
-
-class NoNominations:
-    def nominated_nodes(self) -> Sequence[str]:
-        return ()
-
-    def nominated_pods_for_node(self, node_name: str) -> Sequence[PodInfo]:
-        return ()
-
-    def add(self, pod: Pod, *, override: str | None = None) -> None: ...
 
 
 class Side:

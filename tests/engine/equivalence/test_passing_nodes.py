@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.equivalence.test_evaluation import NoNominations, Side
+from tests.engine.equivalence.sides import NoNominations, Side
 
 from kubestow.api.meta import LabelSelector
 from kubestow.api.pod import Affinity, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
