@@ -167,8 +167,8 @@ NODE_MISSING: Final = Unusable("node_missing")
 NODE_NOT_FULL: Final = Unusable("node_not_full")
 
 
-class LastNodeTrial:
-    """Tries for an attempt the node that the pod before it got.
+class LastNodeCheck:
+    """What an attempt finds of the node that the pod before it got.
 
     is_filtered   whether the filters were asked
     status        their answer; None if the pod fits there as well
@@ -236,16 +236,16 @@ class BatchRules:
         return None
 
     def after_last_node(
-        self, kept: KeptNodes, last: str, trial: LastNodeTrial
+        self, kept: KeptNodes, last: str, check: LastNodeCheck
     ) -> KeptNodes | Unusable:
         """What is kept, as it is after the pod before got its node.
 
         Only if that node is full are the others in their right order.
         """
-        row = trial.snapshot.row_of(last)
+        row = check.snapshot.row_of(last)
         if row is None:
             return NODE_MISSING
-        status = trial.filter(row)
+        status = check.filter(row)
         return kept if status is not None and status.is_rejected else NODE_NOT_FULL
 
 
@@ -331,7 +331,7 @@ class BatchAttempt:
     hint          the node that the pod before left as the next best, or ""
     result        how it was used, as metrics name it
     flushed       why what was kept is not used, or nothing new is kept, as metrics name it
-    trial         that of the node of the pod before, if it was tried
+    check         that of the node of the pod before, if it was asked about
 
     Nothing is taken from what is kept before the cycle ends: it may be set aside, and it is begun
     again where reused answers turn out not to be of use.
@@ -343,10 +343,10 @@ class BatchAttempt:
         "_kept",
         "_profile",
         "_signature",
+        "check",
         "flushed",
         "hint",
         "result",
-        "trial",
     )
 
     def __init__(
@@ -359,7 +359,7 @@ class BatchAttempt:
         self._kept: KeptNodes | None = None
         self.hint = self.result = ""
         self.flushed: list[str] = []
-        self.trial: LastNodeTrial | None = None
+        self.check: LastNodeCheck | None = None
 
     def find_hint(self, decision: Decision, evaluation: Evaluation) -> str:
         """The node to try before all others, or ""; call it after PreFilter."""
@@ -375,12 +375,12 @@ class BatchAttempt:
     def _find(self, pod: PodInfo, evaluation: Evaluation) -> KeptNodes | Unusable:
         batches = self._batches
         rules, state = batches.rules, batches.state_of(self._profile)
-        self.trial = None
+        self.check = None
         kept = rules.kept_for(state, self._asking(pod))
         if isinstance(kept, Unusable):
             return kept
-        self.trial = LastNodeTrial(self._profile, batches.snapshot, pod, evaluation)
-        return rules.after_last_node(kept, state.last.node_name, self.trial)
+        self.check = LastNodeCheck(self._profile, batches.snapshot, pod, evaluation)
+        return rules.after_last_node(kept, state.last.node_name, self.check)
 
     def _asking(self, pod: PodInfo) -> Asking:
         nominated = pod.pod.status.nominated_node_name

@@ -67,13 +67,13 @@ class Evaluations:
     def _add_batch(self, decision: Decision, batch: "BatchAttempt", asked: "_Asked") -> None:
         self._batched_count += 1
         self._batched_scored_count += decision.scores is not None
-        trial = batch.trial
-        if trial is not None and trial.is_filtered:
+        check = batch.check
+        if check is not None and check.is_filtered:
             asked.nodes += 1
-            if trial.status is not None:
-                asked.rejected[self._filters.index(trial.status.plugin)] += 1
-        if trial is not None and trial.skip_score is not None:
-            rescored = self._scoring[trial.skip_score]
+            if check.status is not None:
+                asked.rejected[self._filters.index(check.status.plugin)] += 1
+        if check is not None and check.skip_score is not None:
+            rescored = self._scoring[check.skip_score]
             rescored.attempts += 1
             rescored.nodes += 1
             self._batched_scored_count += 1

@@ -127,10 +127,10 @@ class SchedulerRecorder:
             self._rescored(decision.profile_name, decision.batch)
 
     def _rescored(self, profile_name: str, batch: "BatchAttempt") -> None:
-        families, trial = self.catalogue.rescoring, batch.trial
-        if families is not None and trial is not None and trial.rescoring_s is not None:
+        families, check = self.catalogue.rescoring, batch.check
+        if families is not None and check is not None and check.rescoring_s is not None:
             families.attempts.labels(profile_name).inc()
-            families.duration.labels(profile_name).observe(trial.rescoring_s)
+            families.duration.labels(profile_name).observe(check.rescoring_s)
 
     def pod_bound(self, queued_pod: QueuedPod) -> None:
         attempts = queued_pod.attempts

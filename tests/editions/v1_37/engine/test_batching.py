@@ -132,7 +132,7 @@ async def test_equal_nodes_take_turns_without_a_search() -> None:
     assert [each.evaluated_count for each in (second, third, fourth)] == [1, 1, 1]
     # After the first pod only the last node is scored.
     assert placing.least.asked[-4:] == [2, 1, 1, 1]
-    assert third.batch.trial.rescoring_s == 0
+    assert third.batch.check.rescoring_s == 0
 
 
 @scenario
@@ -148,7 +148,7 @@ async def test_a_full_node_is_left_out() -> None:
     placing = Rescoring(Least(limit=1), "a", "b", "c")
     nodes = [placing.place() for _ in range(3)]
     assert sorted(each.node_name for each in nodes) == ["a", "b", "c"]
-    assert [each.batch.trial.rescoring_s for each in nodes[1:]] == [None, None]
+    assert [each.batch.check.rescoring_s for each in nodes[1:]] == [None, None]
     assert set(placing.least.asked) == {3}
 
 

@@ -11,7 +11,7 @@ from kubestow.engine.batching import (
     Asking,
     BatchRules,
     KeptNodes,
-    LastNodeTrial,
+    LastNodeCheck,
     ScoredNodes,
     Unusable,
 )
@@ -49,39 +49,39 @@ class BatchRulesV137(BatchRules):
         return POD_NOMINATED if asking.nominated_node_name else None
 
     def after_last_node(
-        self, kept: KeptNodes, last: str, trial: LastNodeTrial
+        self, kept: KeptNodes, last: str, check: LastNodeCheck
     ) -> KeptNodes | Unusable:
-        row = trial.snapshot.row_of(last)
+        row = check.snapshot.row_of(last)
         if row is None:
             return NODE_MISSING
-        status = trial.filter(row)
+        status = check.filter(row)
         if status is not None:
             return kept if status.is_rejected else FILTER_ERROR
         started_s = self._now_s()
-        rescored = _rescored(kept.nodes, last, row, trial)
-        trial.rescoring_s = self._now_s() - started_s
+        rescored = _rescored(kept.nodes, last, row, check)
+        check.rescoring_s = self._now_s() - started_s
         return rescored if isinstance(rescored, Unusable) else kept._replace(nodes=rescored)
 
 
 def _rescored(
-    kept: ScoredNodes, last: str, last_row: int, trial: LastNodeTrial
+    kept: ScoredNodes, last: str, last_row: int, check: LastNodeCheck
 ) -> ScoredNodes | Unusable:
     """The kept nodes and the last one, which alone is scored; all are normalised together.
 
     The others keep their raw scores, although normalising and PreScore are for the nodes that are
     left. A plugin that took no part then has 0 for them.
     """
-    profile, snapshot, pod = trial.profile, trial.snapshot, trial.pod
+    profile, snapshot, pod = check.profile, check.snapshot, check.pod
     names = [*kept.names, last]
     rows = [row for name in names if (row := snapshot.row_of(name)) is not None]
     if len(rows) < len(names):
         return NODE_MISSING
-    state = _state_after_filter(last_row, trial)
+    state = _state_after_filter(last_row, check)
     try:
         run_pre_score(profile, state, pod, nodes_of(snapshot, np.array(rows, np.intp)))
     except ScoreError:
         return PRE_SCORE_ERROR
-    trial.skip_score = state.skip_score
+    check.skip_score = state.skip_score
     steps = [step for step in profile.score_steps if step.name not in state.skip_score]
     only = nodes_of(snapshot, np.array([last_row], np.intp))
     try:
@@ -100,11 +100,11 @@ def _rescored(
     return ScoredNodes(names, range(len(names)), totals, raw)
 
 
-def _state_after_filter(last_row: int, trial: LastNodeTrial) -> CycleState:
+def _state_after_filter(last_row: int, check: LastNodeCheck) -> CycleState:
     """A state of its own, as plugins leave it after Filter: that of the attempt may lack what
     those store whose answers are reused."""
-    again = PlainEvaluation(trial.profile, trial.pod, trial.snapshot)
-    again.state.group_cycle = trial.evaluation.state.group_cycle
+    again = PlainEvaluation(check.profile, check.pod, check.snapshot)
+    again.state.group_cycle = check.evaluation.state.group_cycle
     again.pre_filter()
     again.status_on(last_row)
     return again.state
