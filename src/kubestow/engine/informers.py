@@ -1,4 +1,4 @@
-"""The informers of one scheduler, which start and end together."""
+"""Informers of several kinds, which start and end together."""
 
 import asyncio
 from typing import Any, TypeVar

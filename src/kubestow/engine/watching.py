@@ -62,11 +62,11 @@ _GROUP_PLUGINS: Final = frozenset(("GangScheduling", "TopologyPlacementGenerator
 
 
 # Makes a handler for the informer of a kind.
-Observer = Callable[[type[ApiObject]], Handler[Any]]
+HandlerMaker = Callable[[type[ApiObject]], Handler[Any]]
 
 
 class ClusterWatcher(Informers):
-    """The informers of one scheduler."""
+    """The informers of one scheduler, connected to its stores and its handlers."""
 
     def __init__(
         self,
@@ -75,9 +75,9 @@ class ClusterWatcher(Informers):
         clock: Clock,
         rng: np.random.Generator,
         *,
-        observer: Observer | None = None,
+        make_handler: HandlerMaker | None = None,
     ) -> None:
-        """`observer` makes a handler that is called before those of the scheduler."""
+        """`make_handler` makes one that is called before those of the scheduler."""
         super().__init__(
             client, clock, rng, None if scheduler.cycles is None else scheduler.cycles.are_idle
         )
@@ -88,8 +88,8 @@ class ClusterWatcher(Informers):
                 continue
             selector = POD_FIELD_SELECTOR if cls is Pod else ""
             informer = self.add(cls, scheduler.objects.store(cls), selector)
-            if observer is not None:
-                informer.add_handler(observer(cls))
+            if make_handler is not None:
+                informer.add_handler(make_handler(cls))
             self._connect(informer)
         groups = scheduler.cache.groups
         if groups is None:

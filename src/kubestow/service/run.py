@@ -207,7 +207,7 @@ class ServiceProcess(ABC):
         return self._stopping.is_set()
 
     def running_pod(self, namespace: str, name: str) -> RunningPod | None:
-        """What is known of a pod, for its explanation; versions that keep no attempts know none."""
+        """What is known of a pod, for its explanation; None of versions that keep no attempts."""
         return None
 
     def kept_attempts(self, namespace: str) -> Sequence[FrozenDecision]:
@@ -284,8 +284,7 @@ class ServiceProcess(ABC):
             await asyncio.gather(work, return_exceptions=True)
         if self._failed.done():
             raise self._failed.result()
-        is_finished = not work.cancelled() and work.result() is not False
-        return self._exit_code(is_lost=not is_finished and not work.cancelled())
+        return self._exit_code(is_lost=not work.cancelled() and work.result() is False)
 
     def _exit_code(self, *, is_lost: bool) -> int:
         """Spec 09 §6.4, §11."""
@@ -459,7 +458,7 @@ class SchedulerProcess(ServiceProcess):
             self.scheduler,
             clock,
             rng,
-            observer=None if recording is None else recording.recorder.handler,
+            make_handler=None if recording is None else recording.recorder.handler,
         )
         self.debugger = CacheDebugger(self.scheduler)
         self._page: RunPage | None = None

@@ -115,10 +115,10 @@ class EmbeddedCluster:
             self._repetitions = Repetitions(cluster)
             self.listeners.append(self._repetitions.decided)
         observers: list[Observer] = []
-        observer = None
+        make_handler = None
         if record is not None:
             self.recording = RunRecording(record, clock, config, gates, rng=rng)
-            observer = self.recording.recorder.handler
+            make_handler = self.recording.recorder.handler
             observers.append(self.recording.recorder)
             self.client = self.recording.client(self.client)
         self.scheduler = (factory or rules.factory)(
@@ -142,7 +142,7 @@ class EmbeddedCluster:
         if self._repetitions is not None:
             self._repetitions.scheduler = self.scheduler
         self.watcher = ClusterWatcher(
-            self.client, self.scheduler, clock, watch_rng, observer=observer
+            self.client, self.scheduler, clock, watch_rng, make_handler=make_handler
         )
         self._controllers = tuple(controllers)
         self._tasks: list[asyncio.Task[None]] = []
