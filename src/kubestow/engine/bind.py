@@ -31,7 +31,12 @@ from kubestow.framework.answers import (
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import Diagnosis
 from kubestow.framework.events import ASSIGNED_POD_DELETE
-from kubestow.framework.faults import attempt_fault, fault_status, is_cancellation
+from kubestow.framework.faults import (
+    BINDING_CYCLE,
+    attempt_fault,
+    fault_status,
+    is_cancellation,
+)
 from kubestow.framework.handle import EventSink
 from kubestow.framework.metrics import (
     BIND,
@@ -49,8 +54,6 @@ from kubestow.logs import ObjectName, inform, is_printed
 from kubestow.queue import Queue, QueuedPod
 
 log = logging.getLogger(__name__)
-
-BINDING_CYCLE: Final = "binding cycle"
 
 # Returns once a binding may be written.
 BindPermission = Callable[[], Awaitable[None]]

@@ -36,7 +36,7 @@ from kubestow.engine.set_aside import SetAside
 from kubestow.engine.tasks import BackgroundTasks
 from kubestow.engine.waiting_cycle import WaitingCycles
 from kubestow.errors import CacheError, SetAsideError
-from kubestow.framework.faults import attempt_fault
+from kubestow.framework.faults import SCHEDULING_CYCLE, attempt_fault
 from kubestow.framework.handle import EventSink
 from kubestow.framework.metrics import CycleMeter
 from kubestow.framework.profile import Profile
@@ -55,8 +55,6 @@ log = logging.getLogger(__name__)
 TURN_S: Final = 0.01
 # In virtual time, which stands still meanwhile, at most this many cycles run.
 CYCLES_PER_TURN_MAX: Final = 16
-
-SCHEDULING_CYCLE: Final = "scheduling cycle"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -141,7 +139,7 @@ class Scheduler:
             await cycles.are_idle.wait()
 
     def _may_wait(self, queued_pod: QueuedPod) -> bool:
-        """Whether the cycle is made in turns with the loop from its begin."""
+        """Whether the cycle is made in turns with the loop from its beginning."""
         if self.cycles is None:
             return False
         groups, extenders = self.groups, self.extenders

@@ -18,7 +18,7 @@ from kubestow.framework.faults import fault_status
 from kubestow.framework.metrics import FILTER
 from kubestow.framework.plugin import FilterPlugin
 from kubestow.framework.profile import plugin_name
-from kubestow.framework.status import Code, Status
+from kubestow.framework.status import Code, Status, wrapped_text
 
 # Instead of the index of the filter that rejected a node.
 PASSED = -1
@@ -386,14 +386,8 @@ def decode_status(plugin: FilterPlugin, state: CycleState, code: int) -> Status:
 
 def filter_failure(plugin_name: str, status: Status) -> Status:
     """An Error of a Filter plugin as the attempt reports it (spec 04 §2.2)."""
-    error = status.as_error()
-    # A status without an error, such as Wait, prints as Go prints a nil error.
-    text = str(error) if error is not None else "%!w(<nil>)"
-    return Status(
-        Code.ERROR,
-        error=FilterFailure(f'running "{plugin_name}" filter plugin: {text}'),
-        plugin=plugin_name,
-    )
+    text = f'running "{plugin_name}" filter plugin: {wrapped_text(status)}'
+    return Status(Code.ERROR, error=FilterFailure(text), plugin=plugin_name)
 
 
 class FilterFailure(Exception):

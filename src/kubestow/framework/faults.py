@@ -28,6 +28,10 @@ _ANSWERED: Final = "A plugin returned a wrong answer"
 _UNGUARDED: Final = "An exception ended an attempt"
 LOGGED_FAULTS_MAX: Final = 256
 
+# What an exception has ended, for `attempt_fault`.
+SCHEDULING_CYCLE: Final = "scheduling cycle"
+BINDING_CYCLE: Final = "binding cycle"
+
 
 class _Fault(NamedTuple):
     plugin: str
@@ -89,10 +93,8 @@ def fault_error(
 
 
 def attempt_fault(error: BaseException, cycle: str, faults: FaultLog = _FAULTS) -> Status:
-    """The status of an attempt that an exception ended outside of the guarded plugin calls.
-
-    `cycle` is the scheduling cycle or the binding cycle.
-    """
+    """The status of an attempt that an exception ended outside of the guarded plugin calls, in its
+    SCHEDULING_CYCLE or its BINDING_CYCLE."""
     pass_on_exit(error)
     text = faults.note_exception(error, "", cycle, _UNGUARDED)
     return Status.from_error(PluginError(f"{cycle}: {text}"))

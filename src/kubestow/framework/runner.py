@@ -51,7 +51,7 @@ from kubestow.framework.plugin import (
 )
 from kubestow.framework.profile import FilterStep, Profile, ScoreStep, plugin_name
 from kubestow.framework.reuse import FinalScores
-from kubestow.framework.status import Code, Status
+from kubestow.framework.status import Code, Status, wrapped_text
 from kubestow.index.nodes import Nodes, SimulatedNode
 
 T = TypeVar("T")
@@ -67,9 +67,8 @@ def guarded(call: Callable[[], T], plugin: str, point: str) -> T | Status:
 
 def failure(prefix: str, plugin: str, status: Status) -> Status:
     """An Error status with the framework's prefix before the plugin's text."""
-    error = status.as_error()
-    text = str(error) if error is not None else "%!w(<nil>)"
-    return Status(Code.ERROR, error=PluginError(f'{prefix} "{plugin}": {text}'), plugin=plugin)
+    text = f'{prefix} "{plugin}": {wrapped_text(status)}'
+    return Status(Code.ERROR, error=PluginError(text), plugin=plugin)
 
 
 # --- PreFilter ---

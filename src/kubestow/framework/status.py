@@ -134,5 +134,11 @@ class StatusText(Exception):
     """The text of a status that had no error of its own."""
 
 
+def wrapped_text(status: Status) -> str:
+    """The text of a status inside of another error; one without an error as Go prints a nil."""
+    error = status.as_error()
+    return str(error) if error is not None else "%!w(<nil>)"
+
+
 _SKIP: Final = Status(Code.SKIP)
 SUCCESS: Final = Status(Code.SUCCESS)

@@ -25,7 +25,7 @@ from kubestow.engine.metrics import SchedulerMetrics
 from kubestow.engine.observer import DecisionListener, Observer, callers
 from kubestow.engine.placing import as_misfit, unreserve
 from kubestow.errors import CacheError, PluginError
-from kubestow.framework.faults import attempt_fault
+from kubestow.framework.faults import SCHEDULING_CYCLE, attempt_fault
 from kubestow.framework.group_cycle import GroupCycle, GroupPlacement
 from kubestow.framework.handle import Nominator
 from kubestow.framework.metrics import PERMIT, RESERVE
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from kubestow.engine.batching import Batches
 
 log = logging.getLogger(__name__)
-
-SCHEDULING_CYCLE = "scheduling cycle"
 
 
 class GroupTrials:
@@ -145,7 +143,7 @@ class GroupTrials:
         misfit: MemberOutcome | None,
         cycle: GroupCycle,
     ) -> MemberOutcome | None:
-        """The result of the member before, for an equal one; None if it has to be found anew."""
+        """The result of the member before, for an equal one; None if it has to be tried."""
         if misfit is None or not misfit.decision.is_by_shape:
             return None
         pod, status = queued_pod.pod_info, misfit.status
