@@ -110,7 +110,7 @@ class Decision:
     post_filter: PostFilterResult | None = None
     post_filter_status: Status | None = None
     # The nodes a search looked at whose verdicts are not in the diagnosis yet.
-    visited: "Visited | None" = None
+    visited: Visited | None = None
     _diagnosis: Diagnosis | None = None
 
     def __init__(

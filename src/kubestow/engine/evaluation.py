@@ -46,7 +46,7 @@ class Evaluation(Protocol):
         ...
 
     def rejections(self) -> Rejections | None:
-        """The verdicts on all nodes where none is known to fit. Call `pre_filter` first."""
+        """The verdicts on all nodes, if it is known that none fits. Call `pre_filter` first."""
         ...
 
     def passing_nodes(self) -> PassingNodes | None:

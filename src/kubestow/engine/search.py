@@ -144,7 +144,8 @@ class FeasibleSearch:
                 node = SimulatedNode(self._snapshot, row)
                 status = run_filters_with(self._profile, state, pod, node, ahead)
                 if status is None:
-                    # As kept, but filters store what they found last: that without these pods.
+                    # The same as its verdict in the stretch. It is found again, since filters store
+                    # what they found last, and that has to be without these pods.
                     status = self._evaluation.status_on(row)
                 if status is not None:
                     verdicts[position] = status

@@ -129,5 +129,5 @@ def reason_codes(plugin: str, reasons: Iterable[str]) -> tuple[str, ...]:
 
 
 def known_codes() -> frozenset[str]:
-    """All codes, for the reference."""
+    """All codes that a reason may have."""
     return frozenset(code for patterns in _COMPILED.values() for _, code in patterns) | {OTHER}

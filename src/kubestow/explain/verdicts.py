@@ -15,7 +15,7 @@ from kubestow.explain.reason_codes import OTHER, reason_code
 from kubestow.framework.status import Code
 
 _ERROR: Final = Code.ERROR.label
-# Why a node was not looked at, where no reason says so.
+# Why a node was not looked at, where that has no reason of its own.
 _UNSEEN: Final[dict[SearchEnd, str]] = {
     "AllNodes": "",
     "EnoughFound": "EnoughFound",

@@ -63,7 +63,7 @@ def is_int64(answer: object) -> bool:
 
 
 def _entries(answer: object) -> tuple[object, ...] | None:
-    """The entries of a tuple; None if the answer is none."""
+    """The entries of the answer if it is a tuple, else None."""
     return cast(tuple[object, ...], answer) if isinstance(answer, tuple) else None
 
 

@@ -100,7 +100,7 @@ class Handle:
     usage: "UsageView | None" = None
     # Awaited before a binding that failed is written again; None: it may always be.
     may_bind: Callable[[], Awaitable[None]] | None = None
-    # For what upstream leaves to chance; None takes the first of several.
+    # For what upstream does at random; None takes the first of several.
     rng: np.random.Generator | None = None
 
     def __post_init__(self) -> None:

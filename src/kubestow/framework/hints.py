@@ -1,8 +1,8 @@
 """Which events wake the pods a plugin rejected: the hint map of a profile (spec 02 §7.1).
 
-The queue and the informers read only the result, a flat list of registrations in the order of the
-plugins. A plugin without `events` is registered for nearly every event; one that returns none, for
-no event.
+The queue and explanations read only the result, a flat list of registrations in the order of the
+plugins. A plugin without `events` is registered for nearly every event; one whose `events` returns
+no registration, for no event.
 """
 
 from collections.abc import Iterable, Sequence

@@ -307,7 +307,7 @@ class UnplacedGroup(NamedTuple):
     passes: Callable[[Sequence[PlacedMember]], bool]
 
 
-# Where members are nominated to, by UID, as long as an answer says so.
+# The nodes that members are nominated to, by UID.
 GroupNominations = Mapping[str, str]
 
 

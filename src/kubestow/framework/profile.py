@@ -200,7 +200,7 @@ class Profile:
                 plugin,
                 reuse_of(plugin),
                 getattr(plugin, "filter_rule", None),
-                _bound(row_forms.get(_rule_of(plugin), _NO_ROW_FORM).filter, plugin),
+                _bound(row_forms.get(_answering_class(plugin), _NO_ROW_FORM).filter, plugin),
                 getattr(plugin, "per_node", False),
             )
             for index, plugin in enumerate(self.filter)
@@ -218,7 +218,7 @@ class Profile:
                 self.weights[plugin_name(plugin)],
                 reuse_of(plugin),
                 getattr(plugin, "final_scores", None),
-                _bound(row_forms.get(_rule_of(plugin), _NO_ROW_FORM).score, plugin),
+                _bound(row_forms.get(_answering_class(plugin), _NO_ROW_FORM).score, plugin),
             )
             for plugin in self.score
         ]
@@ -269,7 +269,7 @@ def _signers(plugins: Sequence[Plugin]) -> Sequence[SignPlugin] | None:
     return signers
 
 
-def _rule_of(plugin: object) -> type:
+def _answering_class(plugin: object) -> type:
     """The class whose answers the plugin gives: its own, unless it names one that it derives from
     and whose filter and scores it leaves as they are."""
     return getattr(plugin, "answers_as", type(plugin))

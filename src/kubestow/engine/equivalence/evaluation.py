@@ -50,7 +50,7 @@ from kubestow.index.nodes import Nodes, SimulatedNode, nodes_of
 class Kept:
     """What is kept for a pod, and what is left to ask: the same for many pods in a row.
 
-    skipped     the plugins that leave the pod alone
+    skipped     the plugins that have nothing to say about the pod
     answering   a plugin that keeps what it answers on all rows, and the function that gives it
     """
 

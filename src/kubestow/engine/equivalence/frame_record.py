@@ -59,7 +59,7 @@ class FrameRecord(Follower):
     constant         what normalised scores that are the same for all nodes add to each
     has_failed       whether a plugin failed while it was brought up to date
     seen_share       the share of nodes that fitted in the last search
-    reads_numbers    whether all plugins of a record have forms for single nodes
+    has_row_forms    whether all plugins of a record of these pods have one
     used_at          the number of the last attempt that had it
     """
 
@@ -125,7 +125,7 @@ class FrameRecord(Follower):
             and step.name not in state.skip_score
         ]
         steps = *self.record_filters, *self.record_scores
-        self.reads_numbers = all([step.row_form for step in steps])
+        self.has_row_forms = all([step.row_form for step in steps])
         names = frozenset(step.name for step in steps)
         self.shares_record = names <= plan.by_requests
         self._record_group = self.profile.name, names

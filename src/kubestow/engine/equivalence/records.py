@@ -38,13 +38,13 @@ log = logging.getLogger(__name__)
 # In place of an extension point, for faults in the functions that a plugin declares.
 REUSE: Final = "reuse"
 
-# Bytes that all frames, and all records, may take: so many per node, and so many for the objects.
+# Bytes that all frames, and all records, may take; then what one takes, per node and for objects.
 _BYTES_MAX: Final = 128 << 20
 FRAME_NODE_BYTES: Final = 5
 RECORD_NODE_BYTES: Final = 4
 _OBJECT_BYTES: Final = 16 << 10
 _KEPT_MIN: Final = 4
-# What was not used for so many attempts is dropped: the memory follows the pods that come now.
+# What was not used for this many attempts is dropped: the memory follows the pods that come now.
 UNUSED_ATTEMPTS_MAX: Final = 20_000
 # For this many outlines it is kept where their frame is, and this many uses of frames and records.
 PLACES_MAX: Final = 256
@@ -58,17 +58,17 @@ _LARGE_BYTES: Final = 64 << 10
 
 
 def asking(nodes: int, *, fits: bool, by_numbers: bool) -> int:
-    """Asking the plugins of a record about so many nodes; if none fits, reasons are named, too."""
+    """Asking the plugins of a record about this many nodes; if none fits, reasons are made, too."""
     return nodes + ((4_000 if fits else 12_000) if by_numbers else 1_000)
 
 
 def building(nodes: int, *, by_numbers: bool) -> int:
-    """Making a record of so many nodes."""
+    """Making a record of this many nodes."""
     return 7_500 + nodes * 3 // 5 if by_numbers else nodes
 
 
 def following(changes: int, *, by_numbers: bool) -> int:
-    """Bringing a record up to date after so many changes."""
+    """Bringing a record up to date after this many changes."""
     if not by_numbers:
         return changes
     return 340 * changes if changes <= ROWS_FEW else 4_200 + changes
@@ -107,7 +107,7 @@ class Account:
             self._paid = max(self._paid + cost, 0)
 
     def pays(self, price: int) -> bool:
-        """Whether so much has been lost that it is time to pay this."""
+        """Whether as much as the price has been lost. If so it is paid: counting starts again."""
         if self._paid < price:
             return False
         self._paid = 0
@@ -245,7 +245,7 @@ class Records:
         changed = end - account.end
         account.end = end
         account.lag += changed
-        record, by_numbers = account.kept, frame.reads_numbers
+        record, by_numbers = account.kept, frame.has_row_forms
         if record is not None and not record.is_for(frame):
             record = account.kept = None
         if record is not None and account.lag <= ROWS_FEW:

@@ -20,7 +20,7 @@ from kubestow.usage.measurement import Amounts
 
 # For how many different estimates scores are kept, the most recently used ones.
 _ESTIMATES_KEPT: Final = 64
-# From so many changed rows on, all together are faster than one by one.
+# Above this many changed rows, all together are faster than one by one.
 _MANY_ROWS: Final = 16
 
 
