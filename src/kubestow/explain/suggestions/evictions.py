@@ -1,4 +1,4 @@
-"""Move or delete pods, so that there is room: which ones, on which node.
+"""Move or delete pods, so that the waiting one fits: which ones, on which node.
 
 A pod is moved if a controller makes it again and it then fits on another node: its own one is
 cordoned until it is there, else it would often come back.
@@ -9,8 +9,8 @@ important than the waiting one, pods that a disruption budget protects, pods tha
 already, pods that come back at once on the same node (of DaemonSets, static pods), and siblings of
 the waiting pod: one of them would wait instead.
 
-On nodes where only resources are short the victims are computed (`room`). On others pods are taken
-away in a simulation, on a few nodes.
+On nodes where only resources are short the victims are computed (`full_nodes`). On others pods are
+taken away in a simulation, on a few nodes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,6 +25,13 @@ from kubestow.api.pod import Pod, assign, made_again
 from kubestow.api.pod_info import AffinityTerm, PodClass, PodInfo
 from kubestow.cache.node_info import NodeInfo
 from kubestow.explain.cluster import StillCluster
+from kubestow.explain.suggestions.full_nodes import (
+    PODS_EXACT,
+    VICTIMS_MAX,
+    Deletion,
+    DeletionRules,
+    FullNodes,
+)
 from kubestow.explain.suggestions.remedy import (
     DELETE_PODS,
     MOVE_POD,
@@ -34,13 +41,6 @@ from kubestow.explain.suggestions.remedy import (
     make_remedy,
 )
 from kubestow.explain.suggestions.requests import FIT
-from kubestow.explain.suggestions.room import (
-    PODS_EXACT,
-    VICTIMS_MAX,
-    Deletion,
-    DeletionRules,
-    FullNodes,
-)
 from kubestow.explain.suggestions.stuck_pod import PreparedPod, StuckPod
 from kubestow.framework.runner import run_filters_with_nominated, run_remove_pod
 from kubestow.index.nodes import SimulatedNode
@@ -92,14 +92,14 @@ class _Evictions:
         numbers: list[int] = stuck.blockers.rows_within(_EVICTABLE.keys()).tolist()
         rows = [row for row in numbers if _may_help(stuck, row)]
         of_resources = set[int](stuck.blockers.rows_within((FIT,)).tolist())
-        self._room = FullNodes(stuck, rules, [row for row in rows if row in of_resources])
+        self._full = FullNodes(stuck, rules, [row for row in rows if row in of_resources])
         others = [row for row in rows if row not in of_resources]
         self._simulated = list(_simulated(stuck, rules, others))
 
     def deletions(self) -> Iterator[Remedy]:
         """The best victims on any node."""
         stuck = self._stuck
-        found = (*self._room.best(), *self._simulated)
+        found = (*self._full.best(), *self._simulated)
         for victims in sorted(found, key=lambda each: each.rank):
             removed = tuple(pod.pod for pod in victims.pods)
             if stuck.fits_with(removed=removed):
@@ -114,7 +114,7 @@ class _Evictions:
 
     def moves(self) -> Iterator[Remedy]:
         """The first pod that finds another node."""
-        lone = chain(self._room.lone(), (each for each in self._simulated if len(each.pods) == 1))
+        lone = chain(self._full.lone(), (each for each in self._simulated if len(each.pods) == 1))
         owned = (each for each in lone if controller_of(each.pods[0].pod) is not None)
         for each in islice(owned, MOVES_TRIED):
             moved = _moved(self._stuck, each.pods[0].pod)

@@ -31,6 +31,7 @@ from kubestow.explain.suggestions.devices import with_least_devices
 from kubestow.explain.suggestions.node_changes import TAINTS
 from kubestow.explain.suggestions.pod_parts import with_spec
 from kubestow.explain.suggestions.pod_rules import HARD
+from kubestow.explain.suggestions.requests import FIT
 from kubestow.explain.suggestions.stuck_pod import (
     Blockers,
     PreparedPod,
@@ -43,7 +44,6 @@ from kubestow.index.nodes import nodes_of
 from kubestow.plugins.node_resources_fit.plugin import NodeResourcesFit
 from kubestow.plugins.node_resources_fit.shortage import UNRESOLVABLE, Demand
 
-FIT: Final = NodeResourcesFit.name
 # Nodes that are looked at: of each combination of answers, and altogether.
 ROWS_OF_COMBINATION: Final = 8
 ROWS_MAX: Final = 256
@@ -93,7 +93,7 @@ def _sample(stuck: StuckPod) -> IntpArray:
     rows = np.flatnonzero((blockers.count > 0) & (blockers.count <= len(TAINTS) + 1))
     if len(rows) == 0:
         return rows
-    rows = rows[np.argsort(-_room(stuck, rows), kind="stable")]
+    rows = rows[np.argsort(-_free_percent(stuck, rows), kind="stable")]
     answers = [codes[rows] for codes in blockers.codes.values()]
     if DEVICES in blockers.codes:
         # Nodes without any device for the pod are of no use, and answer like those that have some.
@@ -107,19 +107,19 @@ def _sample(stuck: StuckPod) -> IntpArray:
     return np.sort(rows[order[is_kept]][:ROWS_MAX])
 
 
-def _room(stuck: StuckPod, rows: IntpArray) -> IntArray:
+def _free_percent(stuck: StuckPod, rows: IntpArray) -> IntArray:
     """int64[k]: how much of the pod's requests is free, in percent, over all resources."""
-    room = np.zeros(len(rows), np.int64)
+    percent = np.zeros(len(rows), np.int64)
     plugin = stuck.attempt.profile.plugins.get(FIT)
     if not isinstance(plugin, NodeResourcesFit):
-        return room
+        return percent
     nodes = nodes_of(stuck.snapshot, rows)
     for demand in plugin.fit_request(stuck.attempt.state).demands:
         column = nodes.resource_column(demand.name)
         if column is not None:
             free = nodes.allocatable(column) - nodes.requested(column)
-            room += np.clip(free * 100.0 / demand.amount, 0, 100).astype(np.int64)
-    return room
+            percent += np.clip(free * 100.0 / demand.amount, 0, 100).astype(np.int64)
+    return percent
 
 
 # --- How much is in the way -----------------------------------------------------------------------

@@ -181,7 +181,7 @@ def _missing_labels(
     for key, value in wanted:
         if key in labels:
             continue
-        # With room for another change, the label need not be all that is missing.
+        # Where another change may follow, the label need not be all that is missing.
         if stuck.slack > 1 or required.matches({**labels, key: value}, node.metadata.name):
             yield key, value
 

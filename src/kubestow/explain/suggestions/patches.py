@@ -26,8 +26,6 @@ _FILLED: Final[dict[type[ApiObject], frozenset[str]]] = {
     Pod: frozenset(("limits", "requests", "tolerations")),
 }
 
-# Any: a JSON value of any type.
-
 
 def patch_of(old: ApiObject | None, new: ApiObject | None) -> list[JsonObject]:
     """The operations that make the new object of the old one; None: there is none."""

@@ -196,8 +196,8 @@ def _changes_of_objects(stuck: StuckPod) -> Iterator[Remedy]:
     )
 
 
-def _single_changes(stuck: StuckPod) -> Iterator[Remedy]:
-    """All changes of two: without new nodes, and pods are deleted, not moved."""
+def _second_changes(stuck: StuckPod) -> Iterator[Remedy]:
+    """What may follow a first change: no new node, and pods are deleted, not moved."""
     return chain(_changes_of_objects(stuck), delete_pods(stuck))
 
 
@@ -206,7 +206,7 @@ def _pairs(partial: HalfWay, steps: Iterable[Remedy]) -> Iterator[Remedy]:
     cluster, seen = partial.cluster, set[frozenset[str]]()
     for first in steps:
         with cluster.changed(*first.put()):
-            seconds = list(_single_changes(StuckPod(cluster, first.pod, partial.rows)))
+            seconds = list(_second_changes(StuckPod(cluster, first.pod, partial.rows)))
         for second in seconds:
             # The same two are found in both orders.
             both = frozenset((first.text, second.text))

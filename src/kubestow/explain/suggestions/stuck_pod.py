@@ -76,7 +76,7 @@ class PreparedPod:
         return self._with_nominated(passing)
 
     def _with_nominated(self, passing: IntpArray) -> IntpArray:
-        """Without the rows on which there is no room beside the pods nominated to them."""
+        """The rows on which the pod also fits beside the pods that are nominated to them."""
         rows = [self.snapshot.row_of(name) for name in self._nominator.nominated_nodes()]
         full = [row for row in rows if row is not None and row in passing and self._is_full(row)]
         return passing[~np.isin(passing, full)] if full else passing
