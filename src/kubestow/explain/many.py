@@ -17,7 +17,13 @@ from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.evidence.collected import reason_evidence
 from kubestow.explain.explanation import Suggestion
-from kubestow.explain.many_explanation import Cause, ManyExplanation, OwnerCount, SharedRemedy
+from kubestow.explain.many_explanation import (
+    PODS_NAMED,
+    Cause,
+    ManyExplanation,
+    OwnerCount,
+    SharedRemedy,
+)
 from kubestow.explain.pod import evidence_context
 from kubestow.explain.reason_codes import reason_code
 from kubestow.explain.suggestions.owners import origin_of
@@ -33,9 +39,8 @@ from kubestow.explain.verdicts import reason_groups
 from kubestow.explain.waiting import gate_of
 from kubestow.plural import counted
 
-# Pods that are named of a group, classes for which changes are searched, changes of each, changes
-# that are tried on all pods, and those that are shown.
-PODS_NAMED: Final = 5
+# Classes for which changes are searched, changes of each, changes that are tried on all pods, and
+# those that are shown.
 CLASSES_SEARCHED: Final = 6
 OF_CLASS: Final = 3
 TRIED_TOGETHER: Final = 8

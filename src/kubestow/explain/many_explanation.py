@@ -3,9 +3,14 @@
 Fields are added, never renamed; docs/reference/explanation.md describes them.
 """
 
+from typing import Final
+
 import msgspec
 
 from kubestow.explain.explanation import ObjectPatch
+
+# Pods, and owners of pods, that are named of those with one cause.
+PODS_NAMED: Final = 5
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

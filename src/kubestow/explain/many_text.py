@@ -2,6 +2,7 @@
 
 from kubestow.explain.command_lines import command_lines
 from kubestow.explain.many_explanation import Cause, ManyExplanation, SharedRemedy
+from kubestow.plural import counted
 from kubestow.redaction import printable
 from kubestow.table import wrapped_line
 
@@ -26,7 +27,7 @@ def many_lines(
 
 
 def _cause(cause: Cause, *, is_wide: bool) -> list[str]:
-    lines = [f"{_INDENT}{_pods(cause.count)}: {cause.text}"]
+    lines = [f"{_INDENT}{counted(cause.count, 'pod')}: {cause.text}"]
     lines += [f"{_INDENT * 2}{each}" for each in cause.evidence]
     owners = [f"{each.owner} ({each.count})" for each in cause.owners]
     rest = cause.count - sum(each.count for each in cause.owners)
@@ -39,7 +40,7 @@ def _cause(cause: Cause, *, is_wide: bool) -> list[str]:
 
 
 def _remedy(number: int, remedy: SharedRemedy, *, is_wide: bool, width: int | None) -> list[str]:
-    placed = f"places {remedy.places} of {_pods(remedy.of)}"
+    placed = f"places {remedy.places} of {counted(remedy.of, 'pod')}"
     lines = wrapped_line(f"{_INDENT}{number}. {remedy.text}: {placed}", width)
     if remedy.effect:
         lines += wrapped_line(f"{_INDENT}   {remedy.effect}", width)
@@ -48,7 +49,3 @@ def _remedy(number: int, remedy: SharedRemedy, *, is_wide: bool, width: int | No
     if is_wide:
         lines += wrapped_line(f"{_INDENT}   {', '.join(remedy.pods)}", width)
     return lines
-
-
-def _pods(count: int) -> str:
-    return "1 pod" if count == 1 else f"{count:,} pods"

@@ -20,7 +20,7 @@ from kubestow.framework.plugin import (
     Restriction,
 )
 from kubestow.framework.profile import Profile, plugin_name
-from kubestow.framework.runner import run_pre_filter
+from kubestow.framework.runner import nominated_ahead, run_pre_filter
 from kubestow.framework.status import Code, Status
 from kubestow.index.nodes import SimulatedNode, nodes_of
 
@@ -38,7 +38,7 @@ def filter_answers(
     """
     row = snapshot.row_of(node_name)
     assert row is not None, node_name
-    ahead = [each for each in nominated if each.priority >= pod.priority and each.uid != pod.uid]
+    ahead = nominated_ahead(pod, nominated)
     plugins = {plugin_name(plugin): plugin for plugin in (*profile.filter, *profile.pre_filter)}
     return tuple(
         _answer(name, _Question(plugin, name, pod, SimulatedNode(snapshot, row), ahead))

@@ -44,8 +44,8 @@ from kubestow.framework.profile import Profile
 from kubestow.framework.status import Status
 
 _GATES: Final = "SchedulingGates"
-# What the API server writes into the condition of a pod with gates.
 _GROUP_FAILED: Final = "its group failed before it was tried"
+# What the API server writes into the condition of a pod with gates.
 _GATED_TEXT: Final = "Scheduling is blocked due to non-empty scheduling gates"
 
 

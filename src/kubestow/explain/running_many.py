@@ -7,11 +7,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 from kubestow.engine.frozen_decision import FrozenDecision
-from kubestow.explain.many_explanation import Cause, ManyExplanation
+from kubestow.explain.many_explanation import PODS_NAMED, Cause, ManyExplanation
 from kubestow.explain.reason_codes import reason_code
 from kubestow.plural import counted
-
-PODS_NAMED = 5
 
 
 def explain_kept(attempts: Iterable[FrozenDecision]) -> ManyExplanation:

@@ -109,10 +109,11 @@ def kept_attempts(
     scheduler's loop."""
     found: list[FrozenDecision] = []
     for kept in history.all():
-        place, _, name = kept.decision.pod.key.partition("/")
-        pod = scheduler.objects.pods.get(place, name)
+        own_namespace, _, name = kept.decision.pod.key.partition("/")
+        pod = scheduler.objects.pods.get(own_namespace, name)
         is_same = pod is not None and pod.metadata.uid == kept.decision.pod.uid
-        if pod is not None and is_same and not is_assigned(pod) and namespace in ("", place):
+        is_asked_for = namespace in ("", own_namespace)
+        if pod is not None and is_same and not is_assigned(pod) and is_asked_for:
             found.append(kept.decision)
     return found
 

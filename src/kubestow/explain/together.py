@@ -57,14 +57,14 @@ def _one_pass(
     cluster: StillCluster, pods: Sequence[Pod], nodes: dict[str, str], stack: ExitStack
 ) -> list[Pod]:
     """Place what fits; the pods that do not."""
-    hopeless: set[Hashable] = set()
+    misfits: set[Hashable] = set()
     left: list[Pod] = []
     for pod in pods:
         kind = class_of(pod)
-        if kind in hopeless or not may_try(cluster, pod):
+        if kind in misfits or not may_try(cluster, pod):
             left.append(pod)
         elif not _place(cluster, pod, nodes, stack):
-            hopeless.add(kind)
+            misfits.add(kind)
             left.append(pod)
     return left
 

@@ -16,9 +16,10 @@ from kubestow.plural import counted
 EXAMINED_MAX: Final = 64
 SHOWN_MAX: Final = 8
 NODES_MAX: Final = 8
-# Sets of facts, and facts of one set, in a text.
+# Sets of facts, facts of one set, and nodes of one set, in a text.
 _IN_TEXT: Final = 2
 _FACTS_IN_TEXT: Final = 3
+_NODES_IN_TEXT: Final = 3
 
 
 def reason_evidence(
@@ -113,6 +114,6 @@ def _facts_text(facts: Sequence[Fact]) -> str:
 
 
 def _nodes_text(group: NodeFacts) -> str:
-    if group.count <= _FACTS_IN_TEXT:
+    if group.count <= _NODES_IN_TEXT:
         return ", ".join(group.nodes)
     return f"{group.nodes[0]} and {counted(group.count - 1, 'other node')}"

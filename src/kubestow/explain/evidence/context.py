@@ -15,6 +15,7 @@ from kubestow.cache.snapshot import Snapshot
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.framework.plugin import Plugin
 from kubestow.framework.profile import Profile
+from kubestow.framework.runner import nominated_ahead
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Plugin)
@@ -66,11 +67,7 @@ class EvidenceContext:
 
     def ahead_on(self, name: str) -> tuple[PodInfo, ...]:
         """The pods nominated to a node that count for this pod's filters."""
-        return tuple(
-            each
-            for each in self._nominated(name)
-            if each.priority >= self.pod.priority and each.uid != self.pod.uid
-        )
+        return tuple(nominated_ahead(self.pod, self._nominated(name)))
 
     def views(self, row: int) -> "list[NodeView]":
         """The node as filters look at it: with nominated pods first, then without them."""
