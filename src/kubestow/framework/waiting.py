@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kubestow.api.pod_info import PodInfo
+from kubestow.config.scalars import Duration
 from kubestow.errors import PluginError
 from kubestow.framework.status import SUCCESS, Code, Status
 
@@ -127,27 +128,4 @@ class PodInPreBind:
 
 def go_duration(seconds: float) -> str:
     """A duration as Go prints it: `100ms`, `1.5s`, `10s`, `5m0s`, `1h0m0s`."""
-    nanoseconds = round(seconds * 1e9)
-    if nanoseconds == 0:
-        return "0s"
-    sign = "-" if nanoseconds < 0 else ""
-    nanoseconds = abs(nanoseconds)
-    for unit, size in (("ns", 1), ("µs", 1_000), ("ms", 1_000_000)):
-        if nanoseconds < size * 1000 and nanoseconds < 1_000_000_000:
-            return f"{sign}{_trimmed(nanoseconds, size)}{unit}"
-    minutes, rest = divmod(nanoseconds, 60_000_000_000)
-    text = f"{_trimmed(rest, 1_000_000_000)}s"
-    if minutes:
-        hours, minutes = divmod(minutes, 60)
-        text = f"{minutes}m{text}"
-        if hours:
-            text = f"{hours}h{text}"
-    return sign + text
-
-
-def _trimmed(nanoseconds: int, size: int) -> str:
-    whole, rest = divmod(nanoseconds, size)
-    if not rest:
-        return str(whole)
-    digits = len(str(size)) - 1
-    return f"{whole}.{str(rest).zfill(digits).rstrip('0')}"
+    return str(Duration(round(seconds * 1e9)))
