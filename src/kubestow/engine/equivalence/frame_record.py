@@ -1,6 +1,6 @@
-"""What reused plugins read from Node objects alone, for pods of one frame.
+"""What reused plugins read from Node objects alone, for pods that they do not distinguish.
 
-A frame (`api.pod_shape`) is a pod's spec less resources, so the answers hold for pods that request
+Such pods have equal bases (`plan`), mostly without amounts: the answers hold for pods that request
 anything. They are computed for all nodes once, then again only for Node objects that changed.
 
     failed_by, codes   the first of these filters to reject a node, and its code
