@@ -50,7 +50,7 @@ class MemoryStatistics(msgspec.Struct, frozen=True):
 
 
 class WatchedObjects:
-    """What an API server stores. `MemoryCluster` writes, by `_commit` and `_remove`."""
+    """What an API server stores. What writes derives from it, and calls `_commit` and `_remove`."""
 
     def __init__(
         self, resources: ResourceTable, *, history_max: int, lists_as_created: bool

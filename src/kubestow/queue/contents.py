@@ -21,7 +21,7 @@ from kubestow.queue.queued_pod import QueuedPod
 
 
 class QueueContents:
-    """The base of `SchedulingQueue`, which has the meaning of the arguments."""
+    """What moves pods derives from it; the arguments are those of `SchedulingQueue`."""
 
     def __init__(
         self,
