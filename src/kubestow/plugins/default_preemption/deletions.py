@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from kubestow.api.pod import Pod, is_terminating
 from kubestow.cache.objects import ObjectStore
+from kubestow.framework.victims import is_leaving
 
 
 class Deletions:
@@ -25,8 +26,7 @@ class Deletions:
 
     def is_seen(self, pod: Pod) -> bool:
         """Whether the pod is gone from the store, or being deleted there."""
-        stored = self._stored(pod)
-        return stored is None or is_terminating(stored)
+        return is_leaving(self._pods, pod)
 
     def is_on_node(self, pod: Pod) -> bool:
         """Whether the store has this pod with a node; not while it is being bound."""
