@@ -24,7 +24,7 @@ def make_cluster() -> MakeCluster:
         *objects: ApiObject,
         gates: FeatureGates = DEFAULT_GATES,
         config: SchedulerConfig | None = None,
-        registry: Registry = REGISTRY,
+        registry: Registry | None = REGISTRY,
     ) -> StillCluster:
         clock = ManualClock()
         config = config or SchedulerConfig(profiles=(ProfileConfig(),))

@@ -12,6 +12,8 @@ import pytest
 
 import kubestow.explain
 from kubestow.api.pod import Pod
+from kubestow.config.feature_gates import parse_gates
+from kubestow.editions import edition_named
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.explanation import Explanation
 from kubestow.explain.history import AttemptHistory
@@ -108,6 +110,25 @@ def test_a_pod_that_failed_says_when_it_is_tried_again(make_cluster: MakeCluster
     assert {plugin for event in found.waiting_for for plugin in event.plugins} == {
         "NodeResourcesFit"
     }
+
+
+@pytest.mark.parametrize(
+    ("version", "awaits_taints"),
+    [pytest.param("v1.36", True, id="v1.36"), pytest.param("v1.37", False, id="v1.37")],
+)
+def test_awaited_events_are_those_of_the_queue(
+    make_cluster: MakeCluster, version: str, awaits_taints: bool
+) -> None:
+    gates = parse_gates((), edition_named(version))
+    cluster = make_cluster(
+        make_node("a"), make_pod("p", node_selector={"disk": "fast"}), gates=gates, registry=None
+    )
+    history = AttemptHistory(cluster.clock)
+    tried(cluster, history)
+    found = explained(cluster, history, "p")
+    assert found is not None
+    actions = {event.action for event in found.waiting_for if event.resource == "Node"}
+    assert ("UpdateNodeTaint" in "".join(actions)) is awaits_taints
 
 
 def test_reasons_have_evidence_as_of_now(make_cluster: MakeCluster) -> None:

@@ -14,7 +14,7 @@ from kubestow.config.feature_gates import FeatureGates
 from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.engine.scheduler import Scheduler
 from kubestow.explain.history import AttemptHistory, KeptAttempt
-from kubestow.framework.hints import HintMap, build_hint_map
+from kubestow.framework.hints import HintMap
 from kubestow.framework.profile import Profile
 from kubestow.queue import SchedulingQueue
 
@@ -83,16 +83,13 @@ def find_running(
     kept = history.find(namespace, name)
     if kept is not None and kept.decision.pod.uid != pod.metadata.uid:
         kept = None  # of an earlier pod of this name
-    hint_map = build_hint_map(
-        profile.plugins.values(), has_extenders=scheduler.extenders is not None
-    )
     return RunningPod(
         pod=pod,
         kept=kept,
         gate="" if queued_pod is None else queued_pod.gating_plugin,
         place="" if place is None else place.value,
         next_try_ns=queue.next_try_ns(pod),
-        hint_map=hint_map,
+        hint_map=queue.hint_maps[profile.name],
         priorities=_priorities(scheduler, kept),
         evidence=(
             _NO_EVIDENCE

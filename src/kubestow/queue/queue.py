@@ -115,6 +115,7 @@ class SchedulingQueue(QueueContents):
         pod_events: PodEvents = POD_EVENTS,
         info_of: Callable[[Pod], PodInfo] = PodInfo,
     ) -> None:
+        self.hint_maps: Final = hint_maps
         self._interest = Interest(hint_maps)
         super().__init__(
             sort_key=sort_key,
