@@ -340,6 +340,9 @@ def status_fields(requests: JsonObject, other: JsonObject) -> st.SearchStrategy[
     )
 
 
+ALLOCATED: JsonObject = {"allocatedResources": {"cpu": "2500m"}}
+
+
 @st.composite
 def pods(draw: st.DrawFn, *, is_plain: bool) -> Pod:
     """Pods of regular containers; plain ones have nothing else that counts."""
@@ -357,6 +360,9 @@ def pods(draw: st.DrawFn, *, is_plain: bool) -> Pod:
             for name, requests in named.items()
         ]
         pod_status["conditions"] = draw(st.sampled_from([[], [resize_pending("Infeasible")]]))
+        pod_status |= draw(
+            st.sampled_from([{}, {}, {"resources": {"requests": {"cpu": "2"}}, **ALLOCATED}])
+        )
         # Most without, so that the statuses alone decide.
         pod_level = draw(st.sampled_from([None, None, None, {}, {"requests": {"cpu": "3"}}]))
         spec["resources"] = pod_level
@@ -437,6 +443,22 @@ def test_the_accounted_request_of_a_plain_shape_has_all_views(example: Pod) -> N
         pytest.param(P5, False, id="overhead"),
         pytest.param(P6, False, id="pod-level"),
         pytest.param(P7, False, id="resized"),
+        # These count in v1.37 only (spec 12 §6).
+        pytest.param(
+            pod(container("cpu 1"), conditions=[resize_pending("Infeasible")]),
+            False,
+            id="infeasible",
+        ),
+        pytest.param(
+            pod(container("cpu 1"), resources={"requests": quantities("cpu 2")}),
+            False,
+            id="amounts-of-the-pod",
+        ),
+        pytest.param(
+            pod(container("cpu 1", name="c"), containerStatuses=[status("c", None, "cpu 2")]),
+            False,
+            id="allocated-alone",
+        ),
         pytest.param(pod(container("cpu -1")), False, id="below-zero"),
         pytest.param(pod(container("mem 9E")), False, id="large"),
     ],

@@ -25,7 +25,7 @@ from kubestow.api.owners import controller_of
 from kubestow.api.pod import Container, Pod, PodSpec, ResourceRequirements, is_storage
 from kubestow.api.ports import host_ports
 from kubestow.api.quantity import Quantity
-from kubestow.api.requests import accounted_request, accounted_sum, request_lists
+from kubestow.api.requests import accounted_request, accounted_sum, is_infeasible, request_lists
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=enc_hook)
 
@@ -166,7 +166,12 @@ def _text_and_quantities(pod: Pod) -> tuple[bytes, list[Quantity]]:
     quantities: list[Quantity] = []
     # Quantities are all that needs a hook here. `append` takes one out and leaves a null.
     text = _encode(_parts(pod.spec), enc_hook=quantities.append)
-    if status.container_statuses or status.init_container_statuses or status.resources:
+    if (
+        status.container_statuses
+        or status.init_container_statuses
+        or status.resources
+        or is_infeasible(status)
+    ):
         # Requests of a pod that is being resized are read from its status (spec 01 §3.3).
         text += _ENCODER.encode(
             (

@@ -239,13 +239,14 @@ def _resized(
 
 
 def has_status_amounts(status: PodStatus) -> bool:
-    """Whether a status has amounts that count instead of those of the spec, or beside them."""
+    """Whether a status has amounts that count instead of those of the spec, or beside them; or says
+    that those of the spec do not count."""
     if status.resources is not None or status.allocated_resources:
         return True
     for container in status.container_statuses + status.init_container_statuses:
         if container.resources is not None or container.allocated_resources:
             return True
-    return False
+    return is_infeasible(status)
 
 
 def statuses_by_name(pod: Pod) -> dict[str, ContainerStatus]:
@@ -257,8 +258,13 @@ def statuses_by_name(pod: Pod) -> dict[str, ContainerStatus]:
 
 
 def is_resize_infeasible(pod: Pod) -> bool:
+    return is_infeasible(pod.status)
+
+
+def is_infeasible(status: PodStatus) -> bool:
+    """Whether the resize of the pod with this status can never be done."""
     # The first condition of the type decides, by its reason alone; its status is not read.
-    condition = first_condition(pod.status.conditions, "PodResizePending")
+    condition = first_condition(status.conditions, "PodResizePending")
     return condition is not None and condition.reason == "Infeasible"
 
 
@@ -308,22 +314,25 @@ def _plain_lists(pod: Pod, *, use_status: bool, use_pod_level: bool) -> list[Res
 
 
 def _is_settled(pod: Pod) -> bool:
-    """Whether the containers' statuses equal the spec, so that reading them changes nothing.
+    """Whether the status equals the spec, so that reading it changes nothing, in any edition.
 
-    Each is then the maximum of equal lists, also where an infeasible spec is left out.
+    Each amount is then the maximum of equal ones.
     """
-    statuses = pod.status.container_statuses + pod.status.init_container_statuses
+    status = pod.status
+    if status.resources is not None or is_infeasible(status):
+        return False
+    statuses = status.container_statuses + status.init_container_statuses
     if not statuses:
         return True
     containers = pod.spec.containers
     requests_of = {container.name: container.resources.requests for container in containers}
-    for status in statuses:
-        if status.resources is None or status.name not in requests_of:
+    for each in statuses:
+        if each.name not in requests_of:
             continue
-        requests = requests_of[status.name]
-        if status.resources.requests != requests:
+        requests = requests_of[each.name]
+        if each.resources is not None and each.resources.requests != requests:
             return False
-        if status.allocated_resources and status.allocated_resources != requests:
+        if each.allocated_resources and each.allocated_resources != requests:
             return False
     return True
 

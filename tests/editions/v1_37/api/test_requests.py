@@ -4,10 +4,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from tests.api.test_requests import any_pod
 
 from kubestow.api.decode import decode_json
 from kubestow.api.pod import Pod
+from kubestow.api.pod_shape import PodShape
 from kubestow.api.requests import accounted_request
+from kubestow.editions.v1_37.api.pod_info import PodInfoV137
 from kubestow.editions.v1_37.api.requests import accounted_footprint, is_scaled_down, is_scaled_up
 from kubestow.testing import make_pod
 
@@ -50,6 +54,13 @@ INFEASIBLE = {
         pytest.param(resized(("1", "", "")), 1000, 1000, id="nothing-in-the-status"),
         pytest.param(resized(("1", "2", "")), 1000, 2000, id="allocated-alone"),
         pytest.param(resized(("4", "1", "2"), **INFEASIBLE), 2000, 2000, id="infeasible"),
+        pytest.param(resized(("4", "", ""), **INFEASIBLE), 4000, 0, id="infeasible-and-no-amounts"),
+        pytest.param(
+            resized(("4", "1", "2"), ("4", "", ""), **INFEASIBLE),
+            6000,
+            2000,
+            id="infeasible-and-amounts-of-one",
+        ),
         pytest.param(
             resized(
                 ("1", "2", "2"),
@@ -66,6 +77,28 @@ INFEASIBLE = {
 def test_the_maximum_is_that_of_the_sums(pod: Pod, before: int, now: int) -> None:
     assert accounted_request(pod).requested.milli_cpu == before
     assert accounted_footprint(pod).requested.milli_cpu == now
+
+
+def test_of_two_statuses_with_one_name_that_of_the_container_counts() -> None:
+    entry = {"name": "c0", "allocatedResources": {"cpu": "5"}}
+    pod = resized(("1", "2", ""), initContainerStatuses=[entry])
+    assert accounted_footprint(pod).requested.milli_cpu == 2000
+
+
+@given(any_pod)
+def test_the_accounted_request_of_a_plain_shape_is_the_footprint(pod: Pod) -> None:
+    shape = PodShape.of(pod)
+    assert not shape.is_plain or shape.accounted == accounted_footprint(pod)
+
+
+def test_an_infeasible_resize_is_noticed_in_an_update() -> None:
+    info = PodInfoV137(resized(("4", "", "")))
+    assert info.shape.is_plain
+    assert info.accounted.requested.milli_cpu == 4000
+    info.update(resized(("4", "", ""), **INFEASIBLE))
+    assert not info.shape.is_plain
+    assert info.accounted.requested.milli_cpu == 0
+    assert not PodInfoV137(resized(("4", "", ""))).derive_as(info)
 
 
 def test_a_pod_without_amounts_in_its_status_counts_as_before() -> None:

@@ -23,7 +23,12 @@ class PodInfoV137(PodInfo):
             return found
         status = self.pod.status
         # Most pods that wait have nothing of that: no more is looked for then.
-        has_status = status.container_statuses or status.init_container_statuses or status.resources
+        has_status = (
+            status.container_statuses
+            or status.init_container_statuses
+            or status.resources
+            or status.conditions
+        )
         if has_status and has_amounts(self.pod):
             self._accounted = accounted_footprint(self.pod)
         return super().accounted

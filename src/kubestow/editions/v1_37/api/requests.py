@@ -1,8 +1,8 @@
 """Requests of a pod that is being resized: its footprint (spec 12 §6).
 
 v1.36 takes the maximum of spec, allocated and actual amounts for each container and adds these up;
-here each of the three is added up, and the maximum is that of the sums. A pod without amounts in
-its status counts as before (`api.requests`).
+here each of the three is added up, and the maximum is that of the sums. A pod whose status has no
+amounts and does not say that the resize is infeasible counts as before (`api.requests`).
 """
 
 from collections.abc import Callable
@@ -15,25 +15,26 @@ from kubestow.api.requests import (
     add_requests,
     container_total,
     default_requests,
+    is_infeasible,
     is_pod_level_active,
     is_pod_level_name,
     is_resize_infeasible,
     pod_requests,
     raise_to,
     request_value,
-    statuses_by_name,
     with_defaults,
 )
 from kubestow.api.resources import CPU, MEMORY, Resources
 
 
 def has_amounts(pod: Pod) -> bool:
-    """Whether the status has amounts that may count."""
+    """Whether the status has amounts that may count, or says that those of the spec do not."""
     status = pod.status
     return bool(
         status.resources is not None
         or any(_has_amounts(each) for each in status.container_statuses)
         or any(_has_amounts(each) for each in status.init_container_statuses)
+        or is_infeasible(status)
     )
 
 
@@ -128,8 +129,11 @@ def _has_amounts(status: ContainerStatus) -> bool:
 
 def _containers(pod: Pod, defaults: ResourceList, *, use_pod_level_status: bool) -> ResourceList:
     """The maximum of what the spec asks for, what is allocated and what is in effect."""
-    is_infeasible = is_resize_infeasible(pod)
-    statuses = statuses_by_name(pod)
+    leaves_spec_out = is_resize_infeasible(pod)
+    status = pod.status
+    # On a name clash the first one counts, of a container before that of an init container.
+    listed = [*status.container_statuses, *status.init_container_statuses]
+    statuses = {each.name: each for each in reversed(listed)}
 
     def total_of(
         request_of: Callable[[Container, ContainerStatus | None], ResourceList | None],
@@ -137,15 +141,14 @@ def _containers(pod: Pod, defaults: ResourceList, *, use_pod_level_status: bool)
         def of_container(container: Container) -> ResourceList:
             requests = request_of(container, statuses.get(container.name))
             if requests is None:
-                requests = {} if is_infeasible else container.resources.requests or {}
+                requests = {} if leaves_spec_out else container.resources.requests or {}
             return with_defaults(requests, defaults)
 
         return container_total(pod, of_container, of_container)
 
     footprint: ResourceList = {}
-    if not is_infeasible:
+    if not leaves_spec_out:
         raise_to(footprint, total_of(lambda container, _: container.resources.requests or {}))
-    status = pod.status
     of_pod = status.resources and status.resources.requests
     if use_pod_level_status and status.allocated_resources is not None and of_pod is not None:
         raise_to(footprint, of_pod)

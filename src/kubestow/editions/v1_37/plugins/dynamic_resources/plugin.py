@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from kubestow.api.pod_info import PodInfo
-from kubestow.editions.v1_37.api.deferred import is_deferred
+from kubestow.config.plugin_args import DynamicResourcesArgs
+from kubestow.editions.v1_37.api.deferred import DEFERRED_RESIZES, is_deferred
 from kubestow.editions.v1_37.plugins.dynamic_resources.binding import ClaimBinderV137
 from kubestow.editions.v1_37.plugins.dynamic_resources.features import features_of_v137
 from kubestow.editions.v1_37.plugins.dynamic_resources.fitness import FitnessV137
@@ -15,6 +16,7 @@ from kubestow.editions.v1_37.queue.narrowing import Narrowing
 from kubestow.framework.cycle_state import CycleState
 from kubestow.framework.diagnosis import Diagnosis
 from kubestow.framework.events import Action, ClusterEvent, Resource
+from kubestow.framework.handle import Handle
 from kubestow.framework.plugin import PostFilterResult
 from kubestow.framework.status import Code, Status
 from kubestow.plugins.dynamic_resources import DynamicResources
@@ -34,6 +36,10 @@ class DynamicResourcesV137(DynamicResources):
     # Spec 12 §18.
     checks_shared = True
 
+    def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
+        super().__init__(args, handle)
+        self._has_resizes = handle.feature_gates.enabled(DEFERRED_RESIZES)
+
     def narrowings(self) -> Sequence[Narrowing]:
         """Spec 12 §3.5."""
         assert isinstance(self._hints, ClaimHintsV137), self._hints
@@ -45,6 +51,6 @@ class DynamicResourcesV137(DynamicResources):
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> tuple[PostFilterResult | None, Status]:
         # A deferred resize has its devices already (§11).
-        return (
-            (None, _NOTHING) if is_deferred(pod.pod) else super().post_filter(state, pod, diagnosis)
-        )
+        if self._has_resizes and is_deferred(pod.pod):
+            return None, _NOTHING
+        return super().post_filter(state, pod, diagnosis)
