@@ -7,11 +7,13 @@ import pytest
 from kubestow.api.importance import (
     by_importance,
     earliest_start_ns,
+    importance_key,
     start_time_ns,
 )
 from kubestow.api.meta import ObjectMeta
 from kubestow.api.pod import Pod, PodSpec, PodStatus
 from kubestow.api.pod_info import PodInfo
+from kubestow.editions.v1_37.api.pod_info import PodInfoV137
 
 HOUR_NS = 3_600 * 10**9
 DAY_NS = 1_735_689_600 * 10**9  # 2025-01-01
@@ -44,6 +46,30 @@ def make(name: str, priority: int | None, hour: int | None) -> PodInfo:
 def test_order_and_earliest_start(pods: list[PodInfo], order: str, earliest_hour: int) -> None:
     assert "".join(info.name for info in by_importance(pods, NOW_NS)) == order
     assert earliest_start_ns(pods, NOW_NS) == DAY_NS + earliest_hour * HOUR_NS
+
+
+@pytest.mark.parametrize(
+    ("pods", "order"),
+    [
+        pytest.param([make("A", 1, None), make("B", 1, None), make("C", 1, None)], "CBA", id="all"),
+        pytest.param(
+            [make("A", 1, None), make("B", 1, 9), make("C", 1, None), make("D", 2, None)],
+            "DBCA",
+            id="after-those-that-have-started",
+        ),
+        pytest.param(
+            [make("A", 1, 23), make("B", 1, None), make("C", 1, None)],
+            "CBA",
+            id="before-later-ones",
+        ),
+    ],
+)
+def test_pods_that_have_not_started_are_reversed(pods: list[PodInfo], order: str) -> None:
+    assert "".join(info.name for info in by_importance(pods, NOW_NS)) == order
+    # v1.37 reads the clock once for each pod.
+    later = [PodInfoV137(info.pod) for info in pods]
+    names = [info.name for info in sorted(later, key=lambda info: importance_key(info, NOW_NS))]
+    assert [info.name for info in by_importance(later, NOW_NS)] == names
 
 
 def test_pod_not_started_counts_as_started_now() -> None:

@@ -2,6 +2,8 @@
 
 Higher priority first, then the pod that has run longer. A pod that has not started counts as
 started now; the caller reads the clock once for a whole list, so that all comparisons agree.
+Between two pods that have not started upstream reads the clock for each, so that either is more
+important than the other: its sort reverses them (`PodInfo.reverses_unstarted`).
 """
 
 from collections.abc import Iterable
@@ -30,8 +32,13 @@ def importance_key(pod_info: PodInfo, now_ns: int) -> tuple[int, int]:
 
 
 def by_importance(pod_infos: Iterable[PodInfo], now_ns: int) -> list[PodInfo]:
-    """The pods, most important first; equals stay in the order given."""
-    return sorted(pod_infos, key=lambda pod_info: importance_key(pod_info, now_ns))
+    """The pods, most important first; equals stay in the order given, if both have started."""
+    pods = list(pod_infos)
+    unstarted = [pod for pod in pods if pod.pod.status.start_time is None]
+    if len(unstarted) > 1 and unstarted[0].reverses_unstarted:
+        started = [pod for pod in pods if pod.pod.status.start_time is not None]
+        pods = [*started, *reversed(unstarted)]
+    return sorted(pods, key=lambda pod_info: importance_key(pod_info, now_ns))
 
 
 def earliest_start_ns(victims: Iterable[PodInfo], now_ns: int) -> int:

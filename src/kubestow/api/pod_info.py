@@ -11,7 +11,7 @@ Not here: how requests add up (`requests`), how terms are matched over all pods 
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -41,6 +41,9 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 class PodInfo:
     """A pod and its derived values. Public attributes are read-only outside this class."""
+
+    # Whether of two pods that have not started the later one on the node is more important.
+    reverses_unstarted: ClassVar[bool] = True
 
     __slots__ = (
         "_accounted",

@@ -332,7 +332,7 @@ def _is_settled(pod: Pod) -> bool:
         requests = requests_of[each.name]
         if each.resources is not None and each.resources.requests != requests:
             return False
-        if each.allocated_resources and each.allocated_resources != requests:
+        if each.allocated_resources is not None and each.allocated_resources != requests:
             return False
     return True
 

@@ -119,6 +119,26 @@ def test_victims_are_in_order_of_importance() -> None:
 
 
 @pytest.mark.parametrize(
+    ("guarded", "victims"),
+    [
+        pytest.param("", "cba", id="none-guarded"),
+        pytest.param("abc", "cba", id="all-guarded"),
+        # By importance c, b, a; by budget b, a, c; and that is sorted again.
+        pytest.param("ab", "cab", id="some-guarded"),
+    ],
+)
+def test_each_sort_reverses_pods_that_have_not_started(guarded: str, victims: str) -> None:
+    pods = [
+        make_pod(name, node="n1", cpu="2", labels={"app": "a"} if name in guarded else None)
+        for name in "abc"
+    ]
+    inputs = inputs_for(make_pod(cpu="4", priority=2), pods, allowed=0)
+    for found in (by_numbers(inputs, StatusCodes()), select_victims(inputs, 0)):
+        assert isinstance(found, Candidate)
+        assert "".join(pod.name for pod in found.victims) == victims
+
+
+@pytest.mark.parametrize(
     ("plugins", "is_possible"),
     [
         pytest.param(["NodeResourcesFit"], True, id="numbers"),

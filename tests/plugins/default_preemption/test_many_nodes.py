@@ -193,6 +193,26 @@ def test_many_nodes_equal_one_node_after_the_other(cluster: SmallCluster, pod: P
     assert_equal_outcomes(cluster, pod)
 
 
+@pytest.mark.parametrize("guarded", ["", "a", "ab", "abc"])
+def test_pods_that_have_not_started_are_sorted_as_often(guarded: str) -> None:
+    """Once more where some would violate a budget and some would not."""
+    budget = PodDisruptionBudget(
+        metadata=ObjectMeta(name="b", namespace="default"),
+        spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": "a"})),
+        status=PodDisruptionBudgetStatus(disruptions_allowed=0),
+    )
+    names = ["n1", "n2"]
+    running = [
+        make_pod(name + each, node=name, cpu="2", labels={"app": "a"} if each in guarded else None)
+        for name in names
+        for each in "abc"
+    ]
+    cluster = SmallCluster(
+        [make_node(name, cpu="6") for name in names], running, plugins=PLUGINS, objects=[budget]
+    )
+    assert_equal_outcomes(cluster, make_pod("p", cpu="6", priority=1))
+
+
 @given(clusters(), st.sampled_from(["1", "2"]), st.sampled_from(["affinity", "spread", "both"]))
 def test_plugins_with_a_state_change_nothing(cluster: SmallCluster, cpu: str, kind: str) -> None:
     pod = make_pod(

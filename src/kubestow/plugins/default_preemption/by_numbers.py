@@ -72,7 +72,7 @@ class ByNumbers:
             lower, violating_count = [*split.violating, *split.non_violating], len(split.violating)
         kept = [self._fits_with(node, pod) for pod in lower]
         victims = [pod for pod, is_kept in zip(lower, kept, strict=True) if not is_kept]
-        if violating_count:
+        if 0 < violating_count < len(lower):
             victims = by_importance(victims, now_ns)
         return Candidate(row, victims, kept[:violating_count].count(False))
 

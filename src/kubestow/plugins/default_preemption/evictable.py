@@ -174,8 +174,11 @@ class RankedPods(Follower):
         nodes = np.repeat(np.arange(len(rows)), counts)
         slots = np.arange(len(pods)) - (ends - counts)[nodes]
         values = _values_of(pods)
-        # Equals stay in the order in which they are on the node.
-        order: IntpArray = np.lexsort((values[:, START], -values[:, PRIORITY], nodes))
+        # Equals stay in the order in which they are on the node (`by_importance`).
+        ties = slots
+        if pods and pods[0].reverses_unstarted:
+            ties = np.where(values[:, START] == NOT_STARTED, -slots, slots)
+        order: IntpArray = np.lexsort((ties, values[:, START], -values[:, PRIORITY], nodes))
         self._reserve(int(counts.max()))
         self._values[:, :, rows] = 0
         self._values[slots, :, rows[nodes]] = values[order]

@@ -237,8 +237,10 @@ class _Victims(NamedTuple):
     def without_values(self) -> "_VictimPods":
         """Only what is kept: the numbers of all pods would take most of the memory of a record."""
         places: dict[int, int] = {row: place for place, row in enumerate(self.rows.tolist())}
-        is_violating = self.slots.is_violating
-        are_mixed = None if is_violating is None else np.logical_or.reduce(is_violating)
+        slots, are_mixed = self.slots, None
+        if slots.is_violating is not None:
+            are_mixed = np.logical_or.reduce(slots.is_violating)
+            are_mixed &= np.logical_or.reduce(slots.exists & ~slots.is_violating)
         return _VictimPods(places, self.slots.pods, are_mixed, self.mask, self.now_ns)
 
     def ranks(self) -> IntArray:
@@ -269,7 +271,8 @@ class _Victims(NamedTuple):
 class _VictimPods(NamedTuple):
     """places      by row, the position in the others
     pods        per node, by slot
-    are_mixed   bool[node]: some pods would violate a budget; None if no pod would
+    are_mixed   bool[node]: some pods would violate a budget, and some would not; None if no pod
+                would on any node
     mask        bool[slot, node]"""
 
     places: Mapping[int, int]

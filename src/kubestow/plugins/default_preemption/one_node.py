@@ -9,6 +9,7 @@ a faster way to the same results.
 import numpy as np
 
 from kubestow.api.disruption import BudgetSplit
+from kubestow.api.importance import by_importance, importance_key
 from kubestow.api.pod_info import PodInfo
 from kubestow.arrays import Rows, row_numbers
 from kubestow.errors import CacheError, PluginError
@@ -98,7 +99,9 @@ class _Trial:
         budgets = inputs.budgets
         split = BudgetSplit([], lower) if budgets is None else budgets.split(lower)
         violating = self._reprieve(split.violating)
-        victims = self._by_importance([*violating, *self._reprieve(split.non_violating)])
+        victims = [*violating, *self._reprieve(split.non_violating)]
+        if split.violating and split.non_violating:
+            victims = self._by_importance(victims)
         return Candidate(self._row, victims, len(violating))
 
     def _lower_pods(self) -> list[PodInfo]:
@@ -122,6 +125,8 @@ class _Trial:
 
     def _by_importance(self, pods: list[PodInfo]) -> list[PodInfo]:
         key, now_ns = self._inputs.rules.importance_key, self._inputs.now_ns
+        if key is importance_key:
+            return by_importance(pods, now_ns)
         return sorted(pods, key=lambda pod: key(pod, now_ns))
 
     def _filter(self) -> Status | None:

@@ -11,6 +11,9 @@ class PodInfoV137(PodInfo):
 
     __slots__ = ()
 
+    # The clock is read once for each pod, in their order on the node (spec 12 §9.2).
+    reverses_unstarted = False
+
     def update(self, pod: Pod) -> None:
         """Replace the pod; what it takes from a node is computed again (spec 12 §4.3)."""
         super().update(pod)
