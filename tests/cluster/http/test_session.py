@@ -311,6 +311,28 @@ def test_no_identity_is_no_answer(serve: Any, connect: Any):
     asyncio.run(main())
 
 
+def test_requests_that_waited_for_an_identity_fail_with_the_one_that_asked(serve: Any, pauses: Any):
+    class Failing(Changing):
+        async def identify(self) -> Identity:
+            await super().identify()
+            raise ConfigError(f"failed {self.count}")
+
+    async def main() -> None:
+        async with serve(ok) as server:
+            credentials = Failing()
+            session = changing_session(server.url, credentials, pauses)
+
+            async def outcomes() -> set[str]:
+                requests = (session.request("GET", "/x") for _ in range(5))
+                return {str(one) for one in await asyncio.gather(*requests, return_exceptions=True)}
+
+            assert await outcomes() == {"failed 1"}
+            assert await outcomes() == {"failed 2"}  # a later request asks again
+            session.close()
+
+    asyncio.run(main())
+
+
 def test_a_token_cannot_add_headers(serve: Any, connect: Any):
     class Smuggler(Changing):
         async def identify(self) -> Identity:

@@ -122,6 +122,9 @@ class ApiSession:
         self._valid_until_s = 0.0
         self._heads: dict[str, bytes] = {}  # header lines by content type
         self._identifying = asyncio.Lock()  # one plugin run serves all waiting requests
+        # How often no identity came, and why the last time.
+        self._refusal_count = 0
+        self._refusal = ""
         self._request_count = 0
         self._retry_count = 0
         self._throttled_s = 0.0
@@ -247,15 +250,21 @@ class ApiSession:
             logger.info("waited %.1f s for our own rate limit (clientConnection.qps)", waited_s)
 
     async def _identify(self, outdated: Identity | None) -> None:
-        """Get a new identity, unless another request has done so since."""
+        """Get a new identity, unless another request has done so, or failed to, since."""
+        refusal_count = self._refusal_count
         async with self._identifying:
             if self._identity is not outdated:
                 return
+            if self._refusal_count != refusal_count:
+                # A plugin that failed is slow, and fails for each of the requests that wait.
+                raise UnreachableError(self._refusal)
             try:
                 identity = await self._credentials.identify()
             except ConfigError as error:
+                self._refusal_count += 1
+                self._refusal = str(error)
                 # A request that cannot be sent is like one without an answer: it may work later.
-                raise UnreachableError(str(error)) from error
+                raise UnreachableError(self._refusal) from error
             if outdated is not None and identity.pair != outdated.pair:
                 self._pool.drop_idle()
             self._tls.use_pair(identity.pair)
