@@ -4,6 +4,7 @@ All of it runs on a loop whose time jumps from timer to timer.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -26,6 +27,7 @@ from kubestow.cluster.election import (
 )
 from kubestow.cluster.resources import LEASES
 from kubestow.errors import ApiError, ConfigError, UnreachableError
+from kubestow.logs import FIELDS
 from kubestow.simulator.virtual_time import VirtualClock, run_in_virtual_time
 
 T0 = datetime(2024, 1, 1, tzinfo=UTC)
@@ -554,19 +556,64 @@ def test_releasing_does_not_wait_long_for_an_unreachable_server():
     in_world(body)
 
 
-def test_a_refused_lease_gives_no_leadership(caplog: pytest.LogCaptureFixture):
-    class Refusing(MemoryClient):
-        async def create(self, new: Any) -> Any:
-            raise ApiError("no", code=403, reason="Forbidden")
+LINES = {
+    "get": "Error retrieving lease lock",
+    "create": "Error initially creating lease lock",
+    "update": "Failed to update lease",
+}
+
+
+@pytest.mark.parametrize("request_name", LINES)
+def test_a_refused_lease_gives_no_leadership(request_name: str, caplog: pytest.LogCaptureFixture):
+    async def refuse(*_: Any) -> Any:
+        raise ApiError("no", code=403, reason="Forbidden")
 
     async def body(world: World) -> None:
-        elector = LeaderElector(
-            Refusing(world.cluster), world.clock, identity="a", rng=np.random.default_rng(0)
-        )
+        elector, network = world.candidate("a")
+        if request_name == "update":
+            other, _ = world.candidate("b")
+            await stop(world.start(other))
+            await other.try_once()
+            await asyncio.sleep(20)
+            assert not await elector.try_once()  # seen for the first time
+            await asyncio.sleep(20)
+        setattr(network, request_name, refuse)
         assert not await elector.try_once()
-        assert "cannot create the lease: no" in caplog.text
 
     in_world(body)
+    [line] = (one for one in caplog.records if one.levelname == "ERROR")
+    assert line.message == LINES[request_name]
+    assert vars(line)[FIELDS] == {"err": "no", "lock": "kube-system/kube-scheduler"}
+
+
+def obstacle(caplog: pytest.LogCaptureFixture) -> object:
+    [line] = (one for one in caplog.records if one.message == "Failed to renew lease")
+    return vars(line)[FIELDS]
+
+
+@pytest.mark.parametrize(
+    ("is_cut", "reason"),
+    [pytest.param(True, "lost", id="unreachable"), pytest.param(False, "held by b", id="taken")],
+)
+def test_the_line_about_a_lost_lease_has_the_reason(
+    is_cut: bool, reason: str, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.INFO)
+
+    async def body(world: World) -> None:
+        elector, network = world.candidate("a")
+        task = world.start(elector)
+        await asyncio.sleep(1)
+        if is_cut:
+            network.cut()
+        else:
+            lease = world.lease()
+            taken = Lease(metadata=lease.metadata, spec=record("b", renewed=1e6))
+            await MemoryClient.update(network, lease, taken)
+        assert await task == "lost"
+
+    in_world(body)
+    assert obstacle(caplog) == {"lock": "kube-system/kube-scheduler", "err": reason}
 
 
 @settings(max_examples=30, deadline=None)

@@ -29,6 +29,7 @@ from kubestow.cluster.client import ClusterClient
 from kubestow.cluster.documents import microseconds_at
 from kubestow.cluster.lease_watch import LeaseWatch
 from kubestow.errors import ApiError, ConfigError, ConflictError, NotFoundError
+from kubestow.logs import fail, inform
 
 logger = logging.getLogger(__name__)
 
@@ -107,6 +108,8 @@ class LeaderElector:
         self._renewal: asyncio.Task[None] | None = None
         self._released = asyncio.Event()
         self._slow_path_count = 0
+        self._lock = f"{self.settings.namespace}/{self.settings.name}"  # in every line of the log
+        self._obstacle = ""  # why the last try failed
 
     @property
     def is_lease_valid(self) -> bool:
@@ -173,7 +176,7 @@ class LeaderElector:
 
     async def acquire(self) -> None:
         """Return once this candidate holds the lease (§6.3)."""
-        logger.info("Attempting to acquire leader lease...")
+        inform(logger, "Attempting to acquire leader lease...", lock=self._lock)
         watch = LeaseWatch(
             self._client,
             namespace=self.settings.namespace,
@@ -183,42 +186,54 @@ class LeaderElector:
         watching = asyncio.create_task(watch.run(self._known_version), name="watch lease")
         try:
             while not await self.try_once():
-                logger.debug("Failed to acquire lease")
+                inform(logger, "Failed to acquire lease", v=4, lock=self._lock)
                 await self._wait_turn()
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
-        logger.info("Successfully acquired lease")
+        inform(logger, "Successfully acquired lease", lock=self._lock)
 
     async def renew(self) -> None:
         """Keep the lease; return when it could not be kept (§6.3)."""
         while await self._renew_in_time():
             await self._sleep(self.settings.retry_period_s)
-        logger.info("Failed to renew lease")
+        inform(logger, "Failed to renew lease", lock=self._lock, err=self._obstacle)
 
     async def try_once(self) -> bool:
         """Acquire or renew; whether this candidate now holds the lease (§6.2)."""
         now_s = self._clock.monotonic_s()
         known = self._observation
+        self._obstacle = "no answer in time"
         if self._lease is not None and known is not None and self._holder == self.identity:
             spec = self._claim(known, now_s)
-            if spec is not None and known.is_valid(now_s) and await self._write(self._lease, spec):
-                return True
+            if spec is not None and known.is_valid(now_s):
+                try:
+                    await self._write(self._lease, spec)
+                except ApiError as error:
+                    self._obstacle = str(error)
+                    text = "Failed to update lease optimistically, falling back to slow path"
+                    inform(logger, text, v=2, lock=self._lock, err=self._obstacle)
+                else:
+                    return True
         try:
             lease = await self._read()
         except NotFoundError:
             return await self._create()
         except ApiError as error:
-            logger.warning("cannot read the lease: %s", error)
-            return False
+            return self._failed("Error retrieving lease lock", error)
         now_s = self._clock.monotonic_s()
         observation = self._observe(lease, now_s)
         spec = self._claim(observation, now_s)
         if spec is None:
+            self._obstacle = f"held by {self._holder}"
             return False
         if observation.spec.holder_identity == self.identity:
             self._slow_path_count += 1
-        return await self._write(lease, spec)
+        try:
+            await self._write(lease, spec)
+        except ApiError as error:
+            return self._failed("Failed to update lease", error)
+        return True
 
     async def release(self) -> None:
         """Let others take over at once, if this candidate still holds the lease (§6.4)."""
@@ -237,7 +252,7 @@ class LeaderElector:
                     self._observation = Observation(released, self._clock.monotonic_s())
                     return
         except (ApiError, TimeoutError) as error:
-            logger.error("Failed to release lease: %s", error or "no answer in time")
+            fail(logger, "Failed to release lease", str(error) or "no answer in time", lock=self._lock)
 
     @property
     def _holder(self) -> str:
@@ -316,20 +331,22 @@ class LeaderElector:
         try:
             lease = await self._client.create(new)
         except ApiError as error:
-            logger.warning("cannot create the lease: %s", error)
-            return False
+            return self._failed("Error initially creating lease lock", error)
         self._wrote(lease, spec, sent_s)
         return True
 
-    async def _write(self, lease: Lease, spec: LeaseSpec) -> bool:
+    async def _write(self, lease: Lease, spec: LeaseSpec) -> None:
         sent_s = self._clock.monotonic_s()
-        try:
-            written = await self._client.update(lease, _with_spec(lease, spec))
-        except ApiError as error:
-            logger.debug("cannot update the lease: %s", error)
-            return False
+        written = await self._client.update(lease, _with_spec(lease, spec))
         self._wrote(written, spec, sent_s)
-        return True
+
+    def _failed(self, message: str, error: ApiError) -> Literal[False]:
+        self._obstacle = str(error)
+        if isinstance(error, ConflictError):  # another candidate was faster
+            inform(logger, message, v=2, lock=self._lock, err=self._obstacle)
+        else:
+            fail(logger, message, error, lock=self._lock)
+        return False
 
     def _wrote(self, lease: Lease, spec: LeaseSpec, sent_s: float) -> None:
         known = self._observation
