@@ -394,6 +394,17 @@ def test_a_small_body_that_is_there_keeps_the_connection() -> None:
     run(work)
 
 
+@pytest.mark.parametrize("path", ["/unread", "/stream", "/wrong path"])
+def test_no_answer_names_the_versions_of_what_answers(path: str) -> None:
+    async def work(_: ShiftedLoop) -> None:
+        async with Port() as port:
+            head = await (await port.connect(request(path))).head()
+            assert "Content-Length" in head or "chunked" in head
+            assert "Server:" not in head
+
+    run(work)
+
+
 def test_a_client_that_does_not_wait_for_answers_is_closed() -> None:
     async def work(_: ShiftedLoop) -> None:
         async with Port() as port:

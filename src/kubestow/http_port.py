@@ -32,7 +32,9 @@ from collections.abc import Awaitable, Callable
 from itertools import islice
 from typing import Any, Final
 
-from aiohttp import web
+from aiohttp import StreamReader, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError
 
 log = logging.getLogger(__name__)
@@ -329,6 +331,12 @@ class _Handler(web.RequestHandler):
         self.close()
 
 
+class _Request(web.BaseRequest):
+    async def _prepare_hook(self, response: web.StreamResponse) -> None:
+        # Which versions of Python and aiohttp answer is for those who may read `/metrics` only.
+        response.headers.popall("Server", None)
+
+
 class _Server(web.Server):
     """Makes the handlers of connections, and has the transport of each."""
 
@@ -340,13 +348,25 @@ class _Server(web.Server):
         cancels_handlers: bool,
         **options: Any,
     ) -> None:
-        super().__init__(handle, handler_cancellation=cancels_handlers)
+        super().__init__(
+            handle, handler_cancellation=cancels_handlers, request_factory=self._make_own_request
+        )
         self._on_end = on_end
         self._options = options
         self.transports: dict[web.RequestHandler, asyncio.Transport] = {}
 
     def __call__(self) -> web.RequestHandler:
         return _Handler(self, loop=asyncio.get_running_loop(), **self._options)
+
+    def _make_own_request(
+        self,
+        message: RawRequestMessage,
+        payload: StreamReader,
+        protocol: web.RequestHandler,
+        writer: AbstractStreamWriter,
+        task: "asyncio.Task[None]",
+    ) -> web.BaseRequest:
+        return _Request(message, payload, protocol, writer, task, asyncio.get_running_loop())
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)

@@ -252,7 +252,12 @@ class LeaderElector:
                     self._observation = Observation(released, self._clock.monotonic_s())
                     return
         except (ApiError, TimeoutError) as error:
-            fail(logger, "Failed to release lease", str(error) or "no answer in time", lock=self._lock)
+            fail(
+                logger,
+                "Failed to release lease",
+                str(error) or "no answer in time",
+                lock=self._lock,
+            )
 
     @property
     def _holder(self) -> str:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kubestow.logs import level_of
 from kubestow.service.serving.health import HealthEndpoint, HealthSlis, NamedCheck, always_ok
 from kubestow.service.serving.serving import health_endpoints
 
@@ -128,6 +129,16 @@ def test_verbose_answers(
 ) -> None:
     found = endpoint(name, process, has_election=has_election)
     assert found.answer_all(is_verbose=True, excluded=excluded) == (status, text)
+
+
+def test_the_log_has_why_a_check_failed(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(level_of(2))
+    endpoint("readyz", SYNCED).answer_all(is_verbose=False)
+    endpoint("readyz", UNSYNCED).answer_all(is_verbose=False)
+    assert caplog.messages == [
+        "sched-handler-sync check failed: readyz\n"
+        "[-]sched-handler-sync failed: handlers are not fully synchronized"
+    ]
 
 
 def test_a_plain_answer_is_ok_or_all_of_it() -> None:

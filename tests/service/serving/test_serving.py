@@ -38,6 +38,7 @@ from kubestow.service.serving.serving import Serving
 from kubestow.testing import ManualClock, make_node, make_pod
 
 TOKEN = "good"
+REVIEWS = ["TokenReview", "SubjectAccessReview"]
 
 
 class Reviewer:
@@ -107,13 +108,15 @@ class Process:
 class Site:
     """A serving process, and a client without credentials."""
 
-    def __init__(self, *flags: str, reviewer: Reviewer | None = None) -> None:
+    def __init__(
+        self, *flags: str, reviewer: Reviewer | None = None, has_reviewer: bool = True
+    ) -> None:
         options = parse_options(["--bind-address=127.0.0.1", "--secure-port=1", *flags])
         assert isinstance(options, SchedulerOptions)
         self.options = _on_a_free_port(options)
         self.process = Process()
         clock, rng = SystemClock(), np.random.default_rng(0)
-        reviewer = reviewer or Reviewer()
+        reviewer = (reviewer or Reviewer()) if has_reviewer else None
         client: Any = None  # nothing here talks to the cluster itself
         self.metrics = ProcessMetrics(options, clock, rng)
         self.serving = Serving(
@@ -349,6 +352,28 @@ def test_flags_and_status() -> None:
             assert json.loads(text)["binaryVersion"] == "1.36.4"
 
     run(main)
+
+
+@pytest.mark.parametrize(
+    ("flags", "missing"),
+    [
+        pytest.param(
+            (), ["client-ca-file", "requestheader-client-ca-file", *REVIEWS], id="no-flag"
+        ),
+        pytest.param(("--authentication-skip-lookup",), REVIEWS, id="no-lookup"),
+    ],
+)
+def test_without_an_api_server_for_reviews_the_log_has_what_does_not_work(
+    flags: tuple[str, ...], missing: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with Site(*flags, has_reviewer=False) as site:
+            assert (await site.ask("/metrics"))[0] == 403
+
+    run(main)
+    texts = [text for text in caplog.messages if text.startswith("No auth")]
+    assert len(texts) == len(missing)
+    assert all(name in text for text, name in zip(texts, missing, strict=True))
 
 
 def test_verbosity_can_be_set() -> None:

@@ -123,7 +123,7 @@ class ApiSession:
         self._heads: dict[str, bytes] = {}  # header lines by content type
         self._identifying = asyncio.Lock()  # one plugin run serves all waiting requests
         # How often no identity came, and why the last time.
-        self._refusal_count = 0
+        self._refusal_count: int = 0
         self._refusal = ""
         self._request_count = 0
         self._retry_count = 0
@@ -251,11 +251,11 @@ class ApiSession:
 
     async def _identify(self, outdated: Identity | None) -> None:
         """Get a new identity, unless another request has done so, or failed to, since."""
-        refusal_count = self._refusal_count
+        refused = self._refusal_count
         async with self._identifying:
             if self._identity is not outdated:
                 return
-            if self._refusal_count != refusal_count:
+            if self._refusal_count != refused:
                 # A plugin that failed is slow, and fails for each of the requests that wait.
                 raise UnreachableError(self._refusal)
             try:

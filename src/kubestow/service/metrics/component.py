@@ -174,12 +174,11 @@ def add_build_metrics(
     )
     for name, gate in gates.edition.gates.items():
         enabled.labels(name, gate.stage.value).set(1 if gates.enabled(name) else 0)
-    binary = f"{major}.{minor}"
     registry.gauge(
         "version_info",
         "Always 1; the labels say which versions the component is and behaves as.",
         ("component", "binary", "emulation", "min_compat"),
-    ).labels("kube", binary, emulated_version, min_compatibility_version).set(1)
+    ).labels("kube", version.removeprefix("v"), emulated_version, min_compatibility_version).set(1)
 
 
 def add_registry_metrics(registry: MetricsRegistry) -> None:

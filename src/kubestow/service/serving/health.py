@@ -5,10 +5,14 @@ GET /readyz?verbose      [+]shutdown ok … readyz check passed
 GET /readyz/shutdown     ok, or 500 with the error
 """
 
+import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
+from kubestow.logs import level_of
 from kubestow.service.metrics.registry import MetricsRegistry
+
+log = logging.getLogger(__name__)
 
 # Returns the error; None if there is none.
 Check = Callable[[], str | None]
@@ -38,22 +42,25 @@ class HealthEndpoint:
 
     def answer_all(self, *, is_verbose: bool, excluded: Collection[str] = ()) -> HealthAnswer:
         lines: list[str] = []
-        is_failed = False
+        errors: dict[str, str] = {}
         for name, check in self.checks:
             if name in excluded:
                 lines.append(f"[+]{name} excluded: ok\n")
-            elif self._run(name, check) is None:
+            elif (error := self._run(name, check)) is None:
                 lines.append(f"[+]{name} ok\n")
             else:
-                # The reason is only at the path of the check, which may need authorization.
+                # The reason is in the log and at the path of the check, which may need
+                # authorization.
                 lines.append(f"[-]{name} failed: reason withheld\n")
-                is_failed = True
+                errors[name] = error
         unknown = [name for name in excluded if name not in {check.name for check in self.checks}]
         if unknown:
             names = ", ".join(f'"{name}"' for name in unknown)
             lines.append(f"warn: some health checks cannot be excluded: no matches for {names}\n")
         text = "".join(lines)
-        if is_failed:
+        if errors:
+            reasons = "\n".join(f"[-]{name} failed: {why}" for name, why in errors.items())
+            log.log(level_of(2), "%s check failed: %s\n%s", ",".join(errors), self.name, reasons)
             return HealthAnswer(500, f"{text}{self.name} check failed\n")
         if not is_verbose:
             return HealthAnswer(200, "ok")

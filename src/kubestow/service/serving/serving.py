@@ -4,6 +4,7 @@ Certificate and socket come first, so that their errors end the process before a
 port is served on its own loop, which answers also while a scheduling cycle runs.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
@@ -36,6 +37,8 @@ from kubestow.service.serving.health import (
 from kubestow.service.serving.pages import ProcessFacts
 from kubestow.service.serving.server import HttpsServer, bind_socket
 from kubestow.service.serving.trust import TrustLookup
+
+log = logging.getLogger(__name__)
 
 PATHS = ("/healthz", "/livez", "/readyz", "/metrics", "/configz", "/flagz", "/statusz")
 
@@ -125,6 +128,7 @@ class Serving:
 
     async def start(self, served: Served) -> None:
         await self.trust.refresh()
+        self._warn_without_reviews()
         self._page = served.page_site(self._loop)
         application = Application(
             self._pages(served),
@@ -149,6 +153,18 @@ class Serving:
         if self._server is not None:
             await self._server.close()
         self._socket.close()
+
+    def _warn_without_reviews(self) -> None:
+        """Every request but those for open paths is refused then, also one with a good token."""
+        if self._connections.authentication is None:
+            log.warning(
+                "No authentication-kubeconfig provided, so TokenReview of bearer tokens won't work."
+            )
+        if self._connections.authorization is None:
+            log.warning(
+                "No authorization-kubeconfig provided, so SubjectAccessReview of authorization "
+                "tokens won't work."
+            )
 
     def _authorizer(self) -> Authorizer:
         options = self._options.authorization

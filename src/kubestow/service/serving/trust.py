@@ -25,6 +25,10 @@ from kubestow.service.serving.authentication import (
 log = logging.getLogger(__name__)
 
 CONFIG_MAP: Final = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+_NO_KUBECONFIG: Final = (
+    "No authentication-kubeconfig provided in order to lookup %s in "
+    "configmap/extension-apiserver-authentication in kube-system, so %s won't work."
+)
 REFRESH_S: Final = 300.0
 
 
@@ -47,6 +51,7 @@ class TrustLookup:
     async def refresh(self) -> None:
         """Read the config map; ConfigError if that fails and a failure is not tolerated."""
         if self._client is None:
+            self._warn_of_lookup()
             return
         try:
             answer = await self._client.get_document(CONFIG_MAP)
@@ -64,6 +69,16 @@ class TrustLookup:
             return
         data: JsonObject = answer.get("data") or {}
         self._authenticator.trust = combined(self._given, from_config_map(data))
+
+    def _warn_of_lookup(self) -> None:
+        """Requests with good credentials count as anonymous then."""
+        if self._options.skip_lookup:
+            return
+        if not self._given.client_authorities:
+            log.warning(_NO_KUBECONFIG, "client-ca-file", "client certificate authentication")
+        if not self._given.request_header.authorities:
+            what = "request-header client certificate authentication"
+            log.warning(_NO_KUBECONFIG, "requestheader-client-ca-file", what)
 
     async def run(self) -> None:
         """Refresh every few minutes until cancelled."""
