@@ -77,6 +77,7 @@ class Edition(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     absent_points       extension points of configurations that only other editions have
     metric_names    metric → its name in this edition; empty if the edition does not have it
     claim_labels    further labels of the metric of created claims, with their values
+    hidden_metrics  deprecated metrics, which are shown only with --show-hidden-metrics-for-version
     entity_metrics  metrics count entities of the queue as well: pods and groups
     taint_rules     DeviceTaintRules are read, if their gate is on
     list_attributes expressions see attributes of devices that are lists, with any gates
@@ -100,6 +101,7 @@ class Edition(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     absent_points: frozenset[str] = frozenset(("pod_group_post_filter",))
     metric_names: Mapping[str, str] = {}
     claim_labels: Mapping[str, str] = {}
+    hidden_metrics: frozenset[str] = frozenset()
     entity_metrics: bool = False
     taint_rules: bool = False
     list_attributes: bool = False

@@ -105,6 +105,8 @@ class AuthorizationOptions(_FlagOptions, frozen=True, kw_only=True):
 
 class MetricsOptions(_FlagOptions, frozen=True, kw_only=True):
     disabled: tuple[str, ...] = field(name="disabled-metrics")
+    # Hidden metrics are shown, if it is not empty: only the version before is allowed.
+    hidden_since: str = field(name="show-hidden-metrics-for-version")
     # `metric,label` → the values it may have, separated by commas.
     allowed_labels: Mapping[str, str] = field(name="allow-metric-labels")
 

@@ -132,6 +132,7 @@ EDITION: Final = Edition(
         )
     },
     claim_labels={"admin_access": "false", "owner_api_group": "", "owner_api_kind": "Pod"},
+    hidden_metrics=frozenset(("scheduler_preemption_goroutines_duration_seconds",)),
     entity_metrics=True,
     taint_rules=True,
     list_attributes=True,

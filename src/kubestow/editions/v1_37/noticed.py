@@ -116,7 +116,8 @@ _NAMES: Final = (
         NameKind.METRIC,
         "scheduler_preemption_goroutines_duration_seconds(?:_bucket|_count|_sum)?",
         "",
-        "the same name, deprecated; its durations and its label result are right now",
+        "hidden, since it is deprecated; --show-hidden-metrics-for-version=1.36 shows it, with "
+        "durations and a label result that are right",
         "",
         16,
     ),

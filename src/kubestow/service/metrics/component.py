@@ -183,7 +183,9 @@ def add_build_metrics(
 
 def add_registry_metrics(registry: MetricsRegistry) -> None:
     """How many metrics there are; to be called last, so that all are counted."""
-    registry.counter("hidden_metrics_total", "Number of metrics that are hidden.", stability="BETA")
+    hidden = registry.counter(
+        "hidden_metrics_total", "Number of metrics that are hidden.", stability="BETA"
+    )
     disabled = registry.counter(
         "disabled_metrics_total", "Number of metrics that are turned off.", stability="BETA"
     )
@@ -195,6 +197,7 @@ def add_registry_metrics(registry: MetricsRegistry) -> None:
     )
 
     def refresh() -> None:
+        hidden.only.value = registry.hidden_count
         disabled.only.value = registry.disabled_count
         for stability, count in registry.registered.items():
             registered.labels(stability, "").value = count

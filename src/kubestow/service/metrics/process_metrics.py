@@ -30,6 +30,7 @@ class ComponentMetrics:
             disabled=options.metrics.disabled,
             allowed_labels=parse_allowed_labels(options.metrics.allowed_labels),
             renamed=renamed,
+            hidden=() if options.metrics.hidden_since else options.gates.edition.hidden_metrics,
         )
         self.requests = RequestMetrics(self.registry)
         self.election = ElectionMetrics(self.registry, options.config.leader_election.resource_name)

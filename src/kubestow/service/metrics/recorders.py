@@ -57,6 +57,9 @@ _QUEUE_LABELS: Final = {
     Place.GATED: GATED,
 }
 
+# Of v1.37: where pods wait for objects of their group, or for other members.
+OUTSIDE_QUEUES: Final = ("incomplete", "pending")
+
 # Values of the labels `type` and `preemptor`.
 POD_ENTITY: Final = "pod"
 GROUP_ENTITY: Final = "podgroup"
@@ -266,7 +269,9 @@ class SchedulerRecorder:
             label = _QUEUE_LABELS[place]
             self.catalogue.pending_pods.labels(label).inc(len(entry.waiting_pods))
             entities.labels(label, entry.entity_type).inc()
-        for label, members in (("incomplete", queue.incomplete()), ("pending", queue.pending())):
+        for label, members in zip(
+            OUTSIDE_QUEUES, (queue.incomplete(), queue.pending()), strict=True
+        ):
             count = sum(1 for _ in members)
             self.catalogue.pending_pods.labels(label).set(count)
             entities.labels(label, POD_ENTITY).set(count)
@@ -301,6 +306,10 @@ class QueueRecorder:
             if entities is None
             else {queue: entities.labels(queue, POD_ENTITY) for queue in self._pending}
         )
+        if entities is not None:
+            # Shown as 0 as long as no group is queued.
+            for queue in OUTSIDE_QUEUES:
+                catalogue.pending_pods.labels(queue)
         self._incoming_entities: KeptSeries[tuple[str, str], Counter] | None = None
         if incoming is not None:
             self._incoming_entities = KeptSeries(lambda key: incoming.labels(*key, POD_ENTITY))

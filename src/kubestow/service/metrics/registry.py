@@ -4,7 +4,7 @@ Families are written in the order of their names, as Go's library does. The comm
 metrics or restrict the values of labels (`--disabled-metrics`, `--allow-metric-labels`).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from kubestow.service.metrics.instruments import Counter, Family, Gauge, Histogram
@@ -21,15 +21,18 @@ class MetricsRegistry:
         disabled: Sequence[str] = (),
         allowed_labels: Mapping[str, Mapping[str, frozenset[str]]] | None = None,
         renamed: Mapping[str, str] | None = None,
+        hidden: Collection[str] = (),
     ) -> None:
         """`allowed_labels`: metric → label → the values it may have. `renamed`: metric → its name
-        in an older version, empty if that does not have it."""
+        in an older version, empty if that does not have it. `hidden`: deprecated for too long."""
         self._disabled = frozenset(disabled)
         self._renamed = renamed or {}
         self._allowed_labels = allowed_labels or {}
         # Any: families of different kinds in one table.
         self._families: dict[str, Family[Any]] = {}
+        self._hidden = frozenset(hidden)
         self.disabled_count = 0
+        self.hidden_count = 0
         self.registered: dict[Stability, int] = {}
 
     def counter(
@@ -79,6 +82,8 @@ class MetricsRegistry:
         # What is not shown still counts, so that its users need no special case.
         if family.name in self._disabled:
             self.disabled_count += 1
+        elif family.name in self._hidden:
+            self.hidden_count += 1
         elif family.name:
             assert family.name not in self._families, family.name
             self._families[family.name] = family

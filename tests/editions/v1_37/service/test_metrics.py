@@ -9,8 +9,10 @@ from kubestow.editions import edition_named
 from kubestow.framework.status import Status
 from kubestow.queue.metrics import ACTIVE
 from kubestow.service.metrics.catalogue import SchedulerCatalogue
+from kubestow.service.metrics.process_metrics import ProcessMetrics
 from kubestow.service.metrics.recorders import QueueRecorder, SchedulerRecorder
 from kubestow.service.metrics.registry import MetricsRegistry
+from kubestow.service.options import SchedulerOptions, parse_options
 from kubestow.testing import ManualClock
 
 NEW = (
@@ -55,6 +57,32 @@ def test_a_pod_is_an_entity() -> None:
     other = 'queue="active",event="UnscheduledPodAdd",type="pod"'
     name = "scheduler_queue_incoming_entities_total"
     assert f"{name}{{{event}}} 1" in text or f"{name}{{{other}}} 1" in text
+
+
+@pytest.mark.parametrize("version", ["v1.36", "v1.37"])
+def test_where_members_of_groups_wait_is_shown_also_without_groups(version: str) -> None:
+    registry, families = catalogue(version)
+    QueueRecorder(families, np.random.default_rng(0))
+    for queue in ("incomplete", "pending"):
+        shown = f'scheduler_pending_pods{{queue="{queue}"}} 0' in text_of(registry)
+        assert shown is (version == "v1.37")
+
+
+@pytest.mark.parametrize(
+    ("version", "flags", "hidden"),
+    [
+        pytest.param("v1.36", (), 0, id="v1.36"),
+        pytest.param("v1.37", (), 1, id="v1.37"),
+        pytest.param("v1.37", ("--show-hidden-metrics-for-version=1.36",), 0, id="wanted"),
+    ],
+)
+def test_a_deprecated_metric_is_hidden(version: str, flags: tuple[str, ...], hidden: int) -> None:
+    options = parse_options(flags, edition=edition_named(version))
+    assert isinstance(options, SchedulerOptions)
+    text = text_of(ProcessMetrics(options, ManualClock(), np.random.default_rng(0)).registry)
+    name = "scheduler_preemption_goroutines_duration_seconds"
+    assert (f"# TYPE {name} " in text) == (not hidden)
+    assert f"\nhidden_metrics_total {hidden}\n" in text
 
 
 def text_of(registry: MetricsRegistry) -> str:
