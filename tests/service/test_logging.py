@@ -70,6 +70,7 @@ def test_plain_lines_are_not_quoted() -> None:
         pytest.param(ValueError("x"), '"x"', id="error"),
         pytest.param(["a", "b"], '["a","b"]', id="list"),
         pytest.param("a\nb", "<\n\ta\n\tb\n >", id="several-lines"),
+        pytest.param("a\nb\n", "<\n\ta\n\tb\n >", id="ends-with-a-line-end"),
     ],
 )
 def test_values_in_text(value: object, text: str) -> None:

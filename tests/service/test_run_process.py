@@ -389,7 +389,7 @@ def test_secrets_of_the_configuration_are_not_logged(tmp_path: Path) -> None:
         flags = (f"--config={config}", "--master=http://me:hunter2@127.0.0.1:1", "--secure-port=0")
         scheduler = await start_scheduler(*flags, f"--write-config-to={path}", "-v=6")
         assert await scheduler.exit_code() == 0
-        assert "Using component config" in scheduler.log
+        assert '"Using component config" config=<\n\tapiVersion: ' in scheduler.log
         assert "FLAG: --master" in scheduler.log
         assert "--- REDACTED ---" in scheduler.log
         for secret in ("hunter2", "aHVudGVyMg"):

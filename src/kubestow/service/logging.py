@@ -163,7 +163,7 @@ def text_value(value: object) -> str:
 def _quoted(text: str) -> str:
     if "\n" in text:
         # As klog prints texts of several lines: indented, not escaped.
-        inner = printable_lines(text).replace("\n", "\n\t")
+        inner = printable_lines(text.removesuffix("\n")).replace("\n", "\n\t")
         return f"<\n\t{inner}\n >"
     return msgspec.json.encode(text).decode()
 

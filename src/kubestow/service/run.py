@@ -563,7 +563,7 @@ def announce_config(process: ServiceProcess) -> bool:
     if not options.write_config_to and not is_printed(log, 2):
         return False
     text = write_config(process.config, options.gates)
-    inform(log, "Using component config", v=2, config=f"\n-------------------------\n{text}\n")
+    inform(log, "Using component config", v=2, config=text)
     if not options.write_config_to:
         return False
     path = Path(options.write_config_to)

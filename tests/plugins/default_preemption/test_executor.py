@@ -17,6 +17,7 @@ from kubestow.cluster.resources import NAMESPACES, PODS
 from kubestow.errors import ApiError, NotFoundError
 from kubestow.framework.status import Code
 from kubestow.framework.waiting import PodInPreBind
+from kubestow.logs import FIELDS, level_of
 from kubestow.plugins.default_preemption.executor import Executor, Preemptor
 from kubestow.testing import ManualClock, make_node, make_pod
 from tools.small_cluster import SmallCluster
@@ -567,6 +568,16 @@ def test_a_failed_clearing_stops_no_eviction_and_activates_the_preemptor() -> No
         ("delete", "v1"),
     ]
     assert setting.cluster.activated == [P]
+
+
+def test_the_log_has_what_was_evicted_for_what(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(level_of(2))
+    setting = Setting([victim("v1"), victim("v2", deleted=DELETED)])
+    setting.run()
+    [line] = caplog.records
+    assert line.message == "Preemptor Pod preempted victim Pod"
+    shown = {key: str(value) for key, value in vars(line)[FIELDS].items()}
+    assert shown == {"preemptor": "default/p", "victim": "default/v1", "node": "n1"}
 
 
 def test_an_unexpected_fault_activates_the_preemptor_too(caplog: pytest.LogCaptureFixture) -> None:

@@ -40,6 +40,7 @@ from kubestow.cluster.status_writer import StatusPatch
 from kubestow.errors import KubestowError
 from kubestow.framework.handle import Handle
 from kubestow.framework.victims import DeletionResult
+from kubestow.logs import ObjectName, inform
 from kubestow.plugins.default_preemption.deletions import Deletions
 from kubestow.plugins.default_preemption.eligibility import (
     DISRUPTION_TARGET,
@@ -329,10 +330,12 @@ class Executor:
         deletion = None
         if self._stop_placing(victim):
             note += IN_MEMORY
+            self._inform("Preemptor preempted a waiting pod", eviction, victim)
         else:
             deletion = await self._delete(eviction.preemptor, victim)
             if deletion is not DeletionResult.MADE:
                 return deletion
+            self._inform("Preemptor Pod preempted victim Pod", eviction, victim)
         self._handle.events.record(
             victim,
             type="Normal",
@@ -342,6 +345,18 @@ class Executor:
             related=preemptor.related,
         )
         return deletion
+
+    def _inform(self, message: str, eviction: Eviction, victim: Pod) -> None:
+        """Log in the words of upstream, which operators search for when a pod has gone."""
+        metadata = victim.metadata
+        inform(
+            log,
+            message,
+            v=2,
+            preemptor=eviction.preemptor.name,
+            victim=ObjectName(metadata.namespace, metadata.name),
+            node=eviction.node_name,
+        )
 
     def _note(self, eviction: Eviction) -> str:
         """The text of the event on a victim."""
