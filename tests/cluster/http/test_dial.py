@@ -1,6 +1,7 @@
 """Connections: with TLS both ways, and through proxies."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -289,6 +290,56 @@ def test_a_proxy_that_fails(serve_raw: Any, connect: Any, scheme: str, answer: b
             config = ServerConfig(server="https://api.invalid", proxy=proxy)
             with pytest.raises(UnreachableError, match=message):
                 await connect("", config=config).get_document("/x")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("server", ["https://api.invalid", "http://api.invalid"])
+def test_a_proxy_that_is_away_is_named(connect: Any, server: str):
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as bound:
+            where = f"127.0.0.1:{bound.getsockname()[1]}"
+        config = ServerConfig(server=server, proxy=parse_proxy(f"http://{where}"))
+        with pytest.raises(UnreachableError) as caught:
+            await connect("", config=config).get_document("/x")
+        assert str(caught.value).endswith(f": the proxy {where}: connection refused")
+        assert caught.value.cause == "refused"
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        pytest.param(ConnectionRefusedError(111, "Connect call failed"), "connection refused"),
+        pytest.param(
+            ConnectionResetError(104, "Connection reset by peer"), "connection reset by peer"
+        ),
+        pytest.param(socket.gaierror(-2, "Name or service not known"), "name or service not known"),
+        pytest.param(
+            OSError("Multiple exceptions: [Errno 111] Connect call failed, [Errno 111] the same"),
+            "connection refused",
+        ),
+    ],
+)
+def test_reasons_have_no_numbers_of_the_system(connect: Any, error: OSError, reason: str):
+    async def main() -> None:
+        async def fail(*_: object, **__: object) -> None:
+            raise error
+
+        asyncio.get_running_loop().create_connection = fail  # type: ignore[method-assign]
+        with pytest.raises(UnreachableError) as caught:
+            await connect("http://api.invalid:80").get_document("/x")
+        assert str(caught.value) == f"cannot connect to api.invalid:80: {reason}"
+
+    asyncio.run(main())
+
+
+def test_a_server_without_tls_is_said_to_be_one(serve: Any, connect: Any):
+    async def main() -> None:
+        async with serve(web.json_response({})) as server:
+            with pytest.raises(UnreachableError, match="it does not answer with TLS"):
+                await connect(server.url.replace("http:", "https:")).get_document("/x")
 
     asyncio.run(main())
 

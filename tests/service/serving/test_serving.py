@@ -727,7 +727,7 @@ def test_cipher_suites_by_their_go_names() -> None:
         (["--tls-cert-file=/nowhere"], "go together"),
         (
             ["--tls-cert-file=/nowhere", "--tls-private-key-file=/nowhere"],
-            'cannot use the certificate "/nowhere"',
+            'cannot use the certificate "/nowhere" with key "/nowhere": No such file or directory',
         ),
         (["--client-ca-file=/nowhere"], 'cannot read --client-ca-file "/nowhere"'),
         (["--tls-cipher-suites=X"], "Cipher suite X"),

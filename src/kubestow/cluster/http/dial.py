@@ -9,7 +9,8 @@ import errno
 import ipaddress
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Final, cast
 
 from kubestow.cluster.http.connection import Connection
@@ -76,14 +77,15 @@ class Dialer:
             target = self.endpoint if self._proxy is None else self._proxy.endpoint
             secured = context if self._proxy is None else self._proxy_context(self._proxy)
             name = self._server_name if self._proxy is None else target.host
-            transport, _ = await loop.create_connection(
-                lambda: connection,
-                target.host,
-                target.port,
-                ssl=secured,
-                server_hostname=name if secured is not None else None,
-                ssl_handshake_timeout=TLS_TIMEOUT_S if secured is not None else None,
-            )
+            with _naming(self._proxy):
+                transport, _ = await loop.create_connection(
+                    lambda: connection,
+                    target.host,
+                    target.port,
+                    ssl=secured,
+                    server_hostname=name if secured is not None else None,
+                    ssl_handshake_timeout=TLS_TIMEOUT_S if secured is not None else None,
+                )
             _keep_alive(transport)
             return
         transport = await self._tunnel(self._proxy)
@@ -105,13 +107,14 @@ class Dialer:
     async def _tunnel(self, proxy: Proxy) -> asyncio.Transport:
         """A connection through the proxy on which nothing has been sent yet."""
         context = self._proxy_context(proxy)
-        transport, handshake = await asyncio.get_running_loop().create_connection(
-            _Handshake,
-            proxy.endpoint.host,
-            proxy.endpoint.port,
-            ssl=context,
-            ssl_handshake_timeout=TLS_TIMEOUT_S if context is not None else None,
-        )
+        with _naming(proxy):
+            transport, handshake = await asyncio.get_running_loop().create_connection(
+                _Handshake,
+                proxy.endpoint.host,
+                proxy.endpoint.port,
+                ssl=context,
+                ssl_handshake_timeout=TLS_TIMEOUT_S if context is not None else None,
+            )
         _keep_alive(transport)
         try:
             if proxy.is_socks:
@@ -243,9 +246,27 @@ def _is_refusal(error: Exception) -> bool:
     )
 
 
+@contextmanager
+def _naming(proxy: Proxy | None) -> Generator[None, None, None]:
+    """An error of a connection to a proxy names it: it is not that of the server."""
+    try:
+        yield
+    except OSError as error:
+        if proxy is None:
+            raise
+        kind = ConnectionRefusedError if _is_refusal(error) else OSError
+        raise kind(f"the proxy {proxy.endpoint.authority}: {_reason(error)}") from error
+
+
 def _reason(error: Exception) -> str:
-    if isinstance(error, ConnectionRefusedError):
-        return "connection refused"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not accepted: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        is_plain = error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST")
+        return "it does not answer with TLS" if is_plain else str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return "connection refused" if _is_refusal(error) else error.strerror.lower()
+    # One error for all addresses of a name, or one of ours.
+    if str(error).startswith("Multiple exceptions") and _is_refusal(error):
+        return "connection refused"
     return str(error) or type(error).__name__

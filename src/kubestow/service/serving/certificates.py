@@ -140,7 +140,7 @@ class ServingCertificates:
                 context.load_cert_chain(source.cert_file, source.key_file)
         except (OSError, ssl.SSLError) as error:
             text = f'cannot use the certificate "{source.cert_file}" with key "{source.key_file}"'
-            raise ConfigError(f"{text}: {error}") from error
+            raise ConfigError(f"{text}: {error.strerror or error}") from error
         authorities = self._authorities().decode("ascii", errors="replace")
         if authorities.strip():
             try:
@@ -194,7 +194,8 @@ def _names_in(path: str) -> list[str]:
         certificate = x509.load_pem_x509_certificate(Path(path).read_bytes())
         extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except (OSError, ValueError) as error:
-        raise ConfigError(f'cannot read the certificate "{path}": {error}') from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f'cannot read the certificate "{path}": {reason}') from error
     except x509.ExtensionNotFound:
         return []
     return [str(name) for name in extension.value.get_values_for_type(x509.DNSName)]
