@@ -285,6 +285,16 @@ def test_a_closed_output_is_no_error(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("arguments", ["--help", "print-default-config", "bench --help"])
+def test_a_reader_that_has_ended_is_no_error(arguments: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)  # as `kubestow … | head`, once it has its lines
+    command = [sys.executable, "-m", "kubestow", *arguments.split()]
+    with open(writing, "wb") as closed:
+        done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 ASCII = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
 
 

@@ -55,6 +55,13 @@ _SETTINGS: Final[dict[str, Any]] = {
 }
 
 
+class _ReaderGoneError(Exception):
+    """The reader of the output has ended, as in `kubestow … | head`.
+
+    Typer would make a failure of a BrokenPipeError.
+    """
+
+
 class _Commands(TyperGroup):
     """Lists the commands and completes their names without importing any of them."""
 
@@ -62,6 +69,18 @@ class _Commands(TyperGroup):
         super().__init__(**settings)
         for name, summary in COMMANDS.items():
             self.add_command(_CommandOnDemand(name, help=summary))
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        try:
+            return super().make_context(*args, **extra)
+        except BrokenPipeError as error:
+            raise _ReaderGoneError from error
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise _ReaderGoneError from error
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         write_definitions(formatter, "Commands", [*COMMANDS.items()])
@@ -167,18 +186,21 @@ def main() -> None:
     except KubestowError as error:
         print_error(str(error), _command())
         code = 2
-    except BrokenPipeError:
-        # The reader of the output has ended, as in `kubestow … | head`.
-        sys.stderr.close()
+    except (BrokenPipeError, _ReaderGoneError):
+        _drop_output()
         code = 0
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
         print_error(f"cannot write: {error.strerror}", _command())
-        # What is buffered has no place either, and would be written at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         code = 2
     sys.exit(code)
+
+
+def _drop_output() -> None:
+    """What is buffered has no place either, and would be written at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _command() -> str:
