@@ -15,3 +15,8 @@ def test_texts_of_objects_make_no_markup() -> None:
     assert row.count(" | ") == 3  # four columns
     assert r"Pod a\\\| b" in row
     assert r"!\[x\](http:&#8203;//y) \<img src=z\>" in row
+
+
+def test_a_search_that_found_nothing_is_reported() -> None:
+    report = UpgradeReport(before="v1.36", after="v1.37", compared=0, differing=0, searched=2)
+    assert "\nSearched 2 files: no name in them differs.\n" in markdown(report)

@@ -29,3 +29,18 @@ def test_a_folder_that_cannot_be_read_is_named_and_the_rest_is_searched(
 def test_a_file_that_does_not_exist_is_an_error(name: str) -> None:
     with pytest.raises(InputError, match="--search: there is no file or folder"):
         search_files([Path(name)], NOTICED_V137, is_back=False)
+
+
+def test_an_empty_file_is_named_and_not_searched(tmp_path: Path) -> None:
+    empty, other = tmp_path / "watched.yaml", tmp_path / "other.yaml"
+    empty.write_text("\n")
+    other.write_text("nothing")
+    searched = search_files([empty, other], NOTICED_V137, is_back=False)
+    assert searched.searched == 1
+    assert searched.left_out == (f"{empty}: it is empty",)
+
+
+def test_a_search_without_any_file_is_reported(tmp_path: Path) -> None:
+    searched = search_files([tmp_path], NOTICED_V137, is_back=False)
+    assert searched.left_out == ("no file with text was found to search",)
+    assert search_files([], NOTICED_V137, is_back=False).left_out == ()

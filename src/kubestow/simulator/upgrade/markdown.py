@@ -81,6 +81,8 @@ def _lines(report: UpgradeReport) -> Iterator[str]:
     yield from _findings("Configuration", report.configuration)
     yield from _findings("Objects", report.objects)
     yield from _findings(f"Found in {counted(report.searched, 'file')}", report.files)
+    if report.searched and not report.files:
+        yield from ("", f"{nothing_found(report)}.")
     if report.left_out:
         yield from ("", f"Not compared: {'; '.join(report.left_out)}.")
     yield from _table(
@@ -88,6 +90,10 @@ def _lines(report: UpgradeReport) -> Iterator[str]:
         ("change", "what", "why not"),
         [(change_name(each.change), each.text, each.why) for each in report.unseen],
     )
+
+
+def nothing_found(report: UpgradeReport) -> str:
+    return f"Searched {counted(report.searched, 'file')}: no name in them differs"
 
 
 def _findings(title: str, findings: Sequence[UpgradeFinding]) -> Iterator[str]:

@@ -66,6 +66,12 @@ class _Search:
         return name.after if self._is_back else name.before
 
     def run(self, paths: Sequence[Path]) -> SearchedFiles:
+        self._search_all(paths)
+        if paths and not self._searched and not self._left_out:
+            self._left_out.append("no file with text was found to search")
+        return SearchedFiles(self._searched, tuple(self._findings), tuple(self._left_out))
+
+    def _search_all(self, paths: Sequence[Path]) -> None:
         for path in _files(paths, self._leave_out):
             if self._searched == FILES_MAX:
                 self._left_out.append(f"files after the first {FILES_MAX:,}")
@@ -74,7 +80,6 @@ class _Search:
                 self._left_out.append(f"files after the first {FINDINGS_MAX:,} places")
                 break
             self._search_one(path)
-        return SearchedFiles(self._searched, tuple(self._findings), tuple(self._left_out))
 
     def _search_one(self, path: Path) -> None:
         try:
@@ -86,6 +91,10 @@ class _Search:
             return  # Not text.
         except OSError as error:
             self._leave_out(error)
+            return
+        if not text.strip():
+            # As a command leaves it that has failed: `kubectl get … > watched.yaml`.
+            self._left_out.append(f"{path}: it is empty")
             return
         self._searched += 1
         for number, line in enumerate(text.splitlines(), start=1):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from kubestow.plural import counted
 from kubestow.service.formats import DataFormat, UpgradeFormat
 from kubestow.service.output import print_data, say
-from kubestow.simulator.upgrade.markdown import change_name, markdown, summary
+from kubestow.simulator.upgrade.markdown import change_name, markdown, nothing_found, summary
 from kubestow.simulator.upgrade.report import UpgradeCause, UpgradeFinding, UpgradeReport
 from kubestow.table import Table
 
@@ -39,6 +39,8 @@ def _print_table(report: UpgradeReport) -> None:
         if findings:
             say(f"\n{title}:\n")
             _finding_table(findings).print()
+    if report.searched and not report.files:
+        say(f"\n{nothing_found(report)}")
     if report.left_out:
         say(f"\nNot compared: {'; '.join(report.left_out)}")
     say("\nNot shown by objects:\n")
