@@ -184,6 +184,14 @@ def test_objects_are_applied_and_deleted(play: Play) -> None:
     assert kinds(result) == ["apply", "apply", "delete"]
 
 
+def test_a_manifest_that_was_read_from_a_cluster_is_applied(play: Play) -> None:
+    web = workload(replicas=2)
+    read = {**web["metadata"], "resourceVersion": "77", "uid": "u", "generation": 3}
+    again = {**web, "metadata": read, "spec": {**web["spec"], "replicas": 3}}
+    result = play(actions=[{"at": "5m", "apply": [web]}, {"at": "10m", "apply": [again]}])
+    assert [sample.running for sample in result.samples][:4] == [0, 2, 3, 3]
+
+
 def test_a_cron_job_makes_jobs(play: Play) -> None:
     job = {"template": {"spec": pod_template(restartPolicy="Never")["spec"]}}
     cron = {

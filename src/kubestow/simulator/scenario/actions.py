@@ -334,10 +334,16 @@ def apply(world: ScenarioWorld, documents: Sequence[JsonObject]) -> None:
         namespace = (metadata.get("namespace") or "default") if resource.namespaced else ""
         name: str = metadata.get("name") or ""
         if name and world.store.find(resource, namespace, name) is not None:
-            world.store.patch(resource, namespace, name, document, "merge")
+            merged = {**document, "metadata": _without_version(metadata)}
+            world.store.patch(resource, namespace, name, merged, "merge")
         else:
             world.store.load([document])
         world.note("apply", f"{document['kind']}/{name or metadata.get('generateName', '')}")
+
+
+def _without_version(metadata: JsonObject) -> JsonObject:
+    """Of a manifest that was read from a cluster: versions and identities here are others."""
+    return {key: each for key, each in metadata.items() if key not in ("resourceVersion", "uid")}
 
 
 def apply_loaded(world: ScenarioWorld, documents: Sequence[Document]) -> None:
