@@ -170,7 +170,7 @@ def _text_and_quantities(pod: Pod) -> tuple[bytes, list[Quantity]]:
         status.container_statuses
         or status.init_container_statuses
         or status.resources
-        or is_infeasible(status)
+        or (status.conditions and is_infeasible(status))
     ):
         # Requests of a pod that is being resized are read from its status (spec 01 §3.3).
         text += _ENCODER.encode(
