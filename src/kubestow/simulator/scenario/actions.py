@@ -342,7 +342,7 @@ def apply(world: ScenarioWorld, documents: Sequence[JsonObject]) -> None:
 
 
 def _without_version(metadata: JsonObject) -> JsonObject:
-    """The metadata of a manifest that was read from a cluster, whose versions and UIDs are others."""
+    """The metadata of a manifest read from a cluster, whose versions and UIDs are others."""
     return {key: each for key, each in metadata.items() if key not in ("resourceVersion", "uid")}
 
 
