@@ -14,7 +14,7 @@ import contextlib
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -119,15 +119,19 @@ class Audit:
     def _requests(self, resource: str) -> list[Request]:
         if not self._log.exists():
             return []
-        # A killed API server may leave half a line.
-        lines = [line for line in self._log.read_bytes().splitlines() if line.endswith(b"}")]
-        entries = (msgspec.json.decode(line) for line in lines)
         found = [
             _request(entry)
-            for entry in entries
+            for entry in _entries(self._log.read_bytes())
             if entry["objectRef"]["resource"] == resource and CREDENTIAL in _extra(entry)
         ]
         return sorted(found)
+
+
+def _entries(log: bytes) -> Iterator[JsonObject]:
+    for line in log.splitlines():
+        # Of a line that is being written, or whose API server was killed, there may be a part.
+        with contextlib.suppress(msgspec.DecodeError):
+            yield msgspec.json.decode(line)
 
 
 def _extra(entry: JsonObject) -> JsonObject:
