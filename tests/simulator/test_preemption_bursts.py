@@ -116,7 +116,7 @@ def node(name: str, cpu: int) -> JsonObject:
     }
 
 
-def pod(name: str, *, priority: int, node_name: str = "") -> JsonObject:
+def pod(name: str, *, priority: int, node_name: str = "", started: str = "") -> JsonObject:
     container = {"name": "main", "image": "web", "resources": {"requests": {"cpu": "1"}}}
     return {
         "apiVersion": "v1",
@@ -128,6 +128,7 @@ def pod(name: str, *, priority: int, node_name: str = "") -> JsonObject:
             "nodeName": node_name,
             "terminationGracePeriodSeconds": 0,
         },
+        **({"status": {"startTime": started}} if started else {}),
     }
 
 
@@ -160,7 +161,8 @@ def burst(
             name = f"n{index}"
             store.create(NODES, node(name, pods_per_node))
             for number in range(pods_per_node):
-                store.create(PODS, pod(f"low-{index}-{number}", priority=0, node_name=name))
+                victim, started = f"low-{index}-{number}", f"2026-01-01T00:00:{number:02}Z"
+                store.create(PODS, pod(victim, priority=0, node_name=name, started=started))
         client = LateClient(store, delays, np.random.default_rng(seed))
         cluster = EmbeddedCluster(
             store,

@@ -25,6 +25,7 @@ PARTS = {
     12: ("plugins.inter_pod_affinity",),
     13: ("plugins.default_preemption",),
     15: ("plugins.dynamic_resources",),
+    19: ("api.pod_info",),
 }
 GATES = {
     2: "StorageCapacityScoring",

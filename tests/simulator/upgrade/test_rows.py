@@ -351,6 +351,17 @@ def test_10_two_budgets_on_one_pod() -> None:
     assert named(found)[10] == [("p", Effect.EVICTS)]
 
 
+def test_19_victims_that_have_not_started() -> None:
+    found = compared(
+        node("n1"),
+        pod("v", "1", nodeName="n1", priority=0),
+        pod("w", "1", nodeName="n1", priority=0),
+        pod("p", "1", priority=5),
+    )
+    assert set(named(found)) == {1, 5, 19}
+    assert [each for each, _ in named(found)[19]] == ["p"]
+
+
 def test_11_the_nomination_of_a_gated_pod() -> None:
     gated = pod(
         "g",
@@ -370,8 +381,8 @@ def test_11_more_victims_beside_the_nomination_of_a_gated_pod() -> None:
     found = compared(
         node("n1"),
         pod("g", "1", priority=10, schedulingGates=gate, status=nominated),
-        pod("v", "1", nodeName="n1", priority=0),
-        pod("w", "1", nodeName="n1", priority=0),
+        pod("v", "1", nodeName="n1", priority=0, status={"startTime": "2026-01-01T00:00:00Z"}),
+        pod("w", "1", nodeName="n1", priority=0, status={"startTime": "2026-01-01T00:00:01Z"}),
         pod("p", "1", priority=5),
     )
     assert set(named(found)) == {1, 5, 11}
@@ -593,4 +604,4 @@ profiles:
 
 def test_changes_that_objects_do_not_show_are_listed_with_the_reason() -> None:
     assert [each.number for each in NOTICED.changes if each.unseen] == [7, 13, 14, 16, 18]
-    assert [each.number for each in NOTICED.changes] == list(range(1, 19))
+    assert [each.number for each in NOTICED.changes] == list(range(1, 20))

@@ -100,6 +100,11 @@ _CHANGES: Final = (
         is_common=True,
         unseen="--feature-gates and --search show it",
     ),
+    NoticedChange(
+        19,
+        "of pods of one priority that have not started, the one that came last is evicted first",
+        "9.2",
+    ),
 )
 
 _NAMES: Final = (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from kubestow.api.meta import ApiObject, LabelSelector
-from kubestow.api.pod import Pod, PodAffinity, PodAffinityTerm
+from kubestow.api.pod import Pod, PodAffinity, PodAffinityTerm, priority_of
 from kubestow.engine.frozen_decision import FrozenDecision
 from kubestow.explain.cluster import StillCluster
 from kubestow.simulator.upgrade.aspects import Aspect, AspectKind, aspects_of, message_of
@@ -31,6 +31,7 @@ GATED_NOMINATIONS: Final = 11
 TERM_WAKING: Final = 12
 VICTIMS_IN_MEMORY: Final = 13
 ALLOCATOR: Final = 15
+UNSTARTED_VICTIMS: Final = 19
 
 _TAINT: Final = "UpdateNodeTaint"
 _NEGATIVE: Final = frozenset(("NotIn", "DoesNotExist"))
@@ -144,9 +145,15 @@ class CauseFinder:
         drivers = self._pair.newer.objects.csi_drivers.list()
         if self._agrees_without(compared, aspect, drivers):
             return DRIVERS
-        if compared.pods[1].spec.resource_claims:
-            return self._devices(compared, aspect)
-        return self._namespace_selectors(compared, aspect)
+        has_claims = bool(compared.pods[1].spec.resource_claims)
+        by_fields = self._devices if has_claims else self._namespace_selectors
+        number = by_fields(compared, aspect)
+        if number:
+            return number
+        # Last: without these pods nothing may have to be evicted at all.
+        unstarted = self._noted.unstarted_below(priority_of(compared.pods[1]))
+        is_of_unstarted = self._agrees_without(compared, aspect, unstarted, in_both=True)
+        return UNSTARTED_VICTIMS if is_of_unstarted else 0
 
     def _agrees_without(
         self,

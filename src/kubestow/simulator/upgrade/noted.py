@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from kubestow.api.pod import Pod, first_condition, is_assigned, key_of, priority_of
+from kubestow.api.requests import has_status_amounts
 from kubestow.engine.failure import POD_SCHEDULED
 from kubestow.explain.cluster import StillCluster
 from kubestow.explain.waiting import gate_of
@@ -41,6 +42,14 @@ class NotedPods:
             if priority_of(pod) < priority and not self._is_assumed(pod)
         )
 
+    def unstarted_below(self, priority: int) -> Sequence[Pod]:
+        """Pods of a lower priority that are on a node and have not started."""
+        return tuple(
+            pod
+            for pod in self._pair.older.objects.pods.list()
+            if is_assigned(pod) and pod.status.start_time is None and priority_of(pod) < priority
+        )
+
     def _is_assumed(self, pod: Pod) -> bool:
         now = self._pair.older.find(pod)
         return now is None or is_assigned(now)
@@ -64,8 +73,7 @@ class NotedPods:
                 self._unbound[key] = now
 
     def _takes_other_room(self, pod: Pod) -> bool:
-        status = pod.status
-        if not (status.container_statuses or status.init_container_statuses or status.resources):
+        if not has_status_amounts(pod.status):
             return False
         mine, other = self._pair.older.scheduler.cache, self._pair.newer.scheduler.cache
         return mine.info_of(pod).accounted != other.info_of(pod).accounted
