@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubestow.api.meta import ObjectMeta
+from kubestow.api.decode import convert
+from kubestow.api.meta import ObjectMeta, OwnerReference
 from kubestow.api.owners import default_selector
 from kubestow.api.pod import Pod
-from kubestow.api.workload import Service, ServiceSpec
+from kubestow.api.workload import ReplicaSet, Service, ServiceSpec
 from kubestow.cache.objects import ClusterObjects
 from kubestow.plugins.pod_topology_spread import default_selectors
 from kubestow.plugins.pod_topology_spread.default_selectors import DefaultSelectors
@@ -80,3 +81,22 @@ def test_namespaces_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(10):
         selectors.of(make_pod(namespace=f"n{number}"))
         assert len(selectors._namespaces) <= 3
+
+
+def test_an_owner_of_another_api_version_changes_nothing_for_the_pods_of_the_owner() -> None:
+    objects = ClusterObjects()
+    document = {
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+    }
+    objects.put(convert(ReplicaSet, document))
+    selectors = DefaultSelectors(objects)
+
+    def owned(api_version: str) -> Pod:
+        owner = OwnerReference(
+            api_version=api_version, kind="ReplicaSet", name="web", controller=True
+        )
+        return make_pod(owner=owner)
+
+    assert selectors.of(owned("v1")).is_empty
+    assert not selectors.of(owned("apps/v1")).is_empty

@@ -111,12 +111,14 @@ class DefaultSelectors:
 
     def _owner(self, namespace: str, controller: OwnerReference) -> ApiObject | None:
         objects = self._objects
-        match controller.kind:
-            case "ReplicaSet":
+        # With the version, as `default_selector` does: what is kept under an owner is for all of
+        # its pods.
+        match controller.api_version, controller.kind:
+            case "apps/v1", "ReplicaSet":
                 return objects.replica_sets.get(namespace, controller.name)
-            case "StatefulSet":
+            case "apps/v1", "StatefulSet":
                 return objects.stateful_sets.get(namespace, controller.name)
-            case "ReplicationController":
+            case "v1", "ReplicationController":
                 return objects.replication_controllers.get(namespace, controller.name)
             case _:
                 return None
