@@ -179,6 +179,45 @@ def test_events_give_way_to_requests_that_wait(
     asyncio.run(main())
 
 
+class Throttled(MemoryClient):
+    """Its first requests wait for the rate limit; that of one has reached the server before."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        super().__init__(cluster)
+        self.is_limited = True
+
+    async def create_event(self, event: Any) -> None:
+        if self.is_limited and event.note != "0":
+            await asyncio.Event().wait()
+        await super().create_event(event)
+        if self.is_limited:
+            await asyncio.Event().wait()
+
+
+def test_events_that_were_being_sent_at_the_end_are_not_lost(
+    cluster: MemoryCluster, clock: ManualClock, pod: ApiObject
+):
+    async def main() -> None:
+        client = Throttled(cluster)
+        recorder = EventRecorder(client, clock, hostname="h", senders_max=3)
+        for index in range(5):
+            recorder.record(pod, **{**SCHEDULED, "note": str(index)})
+        task = asyncio.create_task(recorder.run())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert recorder.statistics().waiting_count == 2
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert recorder.statistics().waiting_count == 5
+        client.is_limited = False
+        await recorder.flush()
+        assert {event["note"] for event in stored_events(cluster)} == set("01234")
+        assert len(stored_events(cluster)) == 5
+        assert (recorder.statistics().sent_count, recorder.statistics().waiting_count) == (5, 0)
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize(
     ("late_s", "more"), [(GIVE_WAY_S_MAX + 1, 0), (0, 4)], ids=["late", "full"]
 )

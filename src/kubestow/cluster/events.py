@@ -110,6 +110,7 @@ class EventRecorder:
         self._sender_count = 0
         self._retry_count = 0
         self._waiting: deque[_Recorded] = deque()
+        self._interrupted: list[Series] = []  # cancelled while they were sent
         self._wakeup = asyncio.Event()
         self._last_stamp_ns = 0
         self._recorded_count = 0
@@ -158,7 +159,7 @@ class EventRecorder:
             sent_count=self._sent_count,
             failed_count=self._failed_count,
             dropped_count=self._dropped_count,
-            waiting_count=len(self._waiting) + self._retry_count,
+            waiting_count=len(self._waiting) + len(self._interrupted) + self._retry_count,
             series_count=len(self._series),
         )
 
@@ -176,9 +177,16 @@ class EventRecorder:
                     tasks.create_task(self._send_waiting(), name="event sender")
 
     async def flush(self) -> None:
-        """Send what is waiting, oldest first, each event only once."""
+        """Send what is waiting, oldest first, each event only once.
+
+        After `run` was cancelled also what was being sent then: it may have waited for the rate
+        limit. If the server has it already, it is refused by its name.
+        """
+        interrupted, self._interrupted = deque(self._interrupted), []
 
         async def send_waiting() -> None:
+            while interrupted:
+                await self._send_series(interrupted.popleft(), tries_max=1)
             while self._waiting:
                 await self._send(self._waiting.popleft(), tries_max=1)
 
@@ -224,6 +232,9 @@ class EventRecorder:
         series = self._series.count(self._event(recorded), recorded.now_ns)
         if series.is_being_sent:
             return  # the task that sends it also sends this one
+        await self._send_series(series, tries_max=tries_max)
+
+    async def _send_series(self, series: Series, *, tries_max: int) -> None:
         series.is_being_sent = True
         try:
             while series.is_due:
@@ -231,6 +242,9 @@ class EventRecorder:
                 await self._write(series, tries_max=tries_max)
                 # A refused write is not repeated.
                 series.sent_count = max(series.sent_count, sent_count + 1)
+        except asyncio.CancelledError:
+            self._interrupted.append(series)
+            raise
         finally:
             series.is_being_sent = False
 
