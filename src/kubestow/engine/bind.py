@@ -190,11 +190,11 @@ class Binder:
                 return status
         # From here on the pod cannot be parked any more, so its events are of no use.
         self._queue.done(uid)
-        if has_work:
-            status = await self._pre_bind(placement)
-            meter.point_ended(PRE_BIND, status)
-            if status is not None:
-                return status
+        status = await self._pre_bind(placement) if has_work else None
+        # Upstream measures it also if all plugins were skipped.
+        meter.point_ended(PRE_BIND, status)
+        if status is not None:
+            return status
         if is_printed(log, 3):
             inform(log, "Attempting to bind pod to node", v=3, pod=placement.pod.key)
         status = await self._write_binding(placement)

@@ -133,7 +133,8 @@ async def test_a_bound_pod_counts_once_everywhere() -> None:
     assert world.value(name, "PreBindPreFlight", "Skip", PROFILE) == 1
     assert world.value(name, "Bind", "Success", PROFILE) == 1
     assert world.value(name, "PostBind", "Success", PROFILE) == 1
-    assert "PreBind" not in {point for point, *_ in world.series(name)}
+    # Measured although all plugins were skipped, as by kube-scheduler v1.36.4 and v1.37.0-rc.1.
+    assert world.value(name, "PreBind", "Success", PROFILE) == 1
 
 
 @scenario
