@@ -159,6 +159,12 @@ def test_empty_arguments_are_ignored() -> None:
     assert isinstance(parse_options([""]), SchedulerOptions)
 
 
+KEYS = (
+    "must have keys with format `metricName,labelName` where metricName matches "
+    '"[a-zA-Z_:][a-zA-Z0-9_:]*" and labelName matches "[a-zA-Z_][a-zA-Z0-9_]*"'
+)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -197,8 +203,8 @@ def test_empty_arguments_are_ignored() -> None:
         ),
         pytest.param(
             ["--show-hidden-metrics-for-version=1.35", "--compatibility=v1.37"],
-            "--show-hidden-metrics-for-version must be omitted or have the value '1.36'. "
-            "Only the previous minor version is allowed",
+            'metrics.showHiddenMetricsForVersion: Invalid value: "1.35": must be omitted or have '
+            "the value '1.36'; only the previous minor version is allowed",
             id="hidden-metrics-of-v1.37",
         ),
         pytest.param(
@@ -228,20 +234,28 @@ def test_empty_arguments_are_ignored() -> None:
         ),
         pytest.param(
             ["--show-hidden-metrics-for-version=1.34"],
-            "--show-hidden-metrics-for-version must be omitted or have the value '1.35'. "
-            "Only the previous minor version is allowed",
+            'metrics.showHiddenMetricsForVersion: Invalid value: "1.34": must be omitted or have '
+            "the value '1.35'; only the previous minor version is allowed",
             id="hidden-metrics",
         ),
         pytest.param(
             ["--allow-metric-labels=m=v"],
-            "--allow-metric-labels must have a list of kv pair with format "
-            "`metricName,labelName=labelValue, labelValue,...`",
+            f'metrics.allowListMapping: Invalid value: {{"m":"v"}}: {KEYS}',
             id="metric-labels",
         ),
         pytest.param(
-            ["--allow-metric-labels=m,l=v", "--allow-metric-labels-manifest=f"],
-            "--allow-metric-labels and --allow-metric-labels-manifest are mutually exclusive",
+            ["--allow-metric-labels=m,l=v", "--allow-metric-labels-manifest=/x"],
+            '[metrics.allowListMappingManifest: Invalid value: "/x": failed to read allow list '
+            "manifest: open /x: no such file or directory, metrics: Invalid value: "
+            '{"allowListMapping":{"m,l":"v"},"allowListMappingManifest":"/x"}: '
+            "cannot specify both allowListMapping and allowListMappingManifest]",
             id="metric-labels-twice",
+        ),
+        pytest.param(
+            ["--disabled-metrics=a,b-c"],
+            'metrics.disabledMetrics: Invalid value: ["a","b-c"]: must be fully qualified metric '
+            'names matching "^[a-zA-Z_:][a-zA-Z0-9_:]*$", got "b-c"',
+            id="disabled-metrics",
         ),
         pytest.param(
             ["--logging-format=xml", "--secure-port=-1"],
@@ -311,3 +325,29 @@ def test_without_a_file_only_the_elector_finds_errors() -> None:  # §2.1
     assert str(raised.value) == (
         "couldn't create resource lock: endpoints lock is removed, migrate to leases"
     )
+
+
+def test_values_of_labels_come_from_a_manifest(tmp_path: Path) -> None:
+    path = tmp_path / "labels.yaml"
+    path.write_text("scheduler_pending_pods,queue: active,gated\n")
+    options = parse_options([f"--allow-metric-labels-manifest={path}"])
+    assert isinstance(options, SchedulerOptions)
+    assert options.metrics.allowed_labels == {"scheduler_pending_pods,queue": "active,gated"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        pytest.param("- a", "failed to parse allow list manifest: ", id="a-list"),
+        pytest.param("a,b: {c: d}", "failed to parse allow list manifest: ", id="nested"),
+        pytest.param("a: [", "failed to parse allow list manifest: ", id="no-yaml"),
+        pytest.param("a: b", "invalid allow list mapping in manifest: [", id="no-label"),
+    ],
+)
+def test_a_manifest_of_labels_that_cannot_be_used(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "labels.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        parse_options([f"--allow-metric-labels-manifest={path}"])
+    start = f'metrics.allowListMappingManifest: Invalid value: "{path}": {problem}'
+    assert str(caught.value).startswith(start)

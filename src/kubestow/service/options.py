@@ -13,13 +13,15 @@ serving.
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 from msgspec import field
 
+from kubestow.api.decode import is_map
 from kubestow.config.decoding import load_config
 from kubestow.config.defaults import complete_config
+from kubestow.config.documents import read_document
 from kubestow.config.feature_gates import DEFAULT_GATES, FeatureGates
 from kubestow.config.field_errors import forbidden, invalid, raise_if_any
 from kubestow.config.flags import ParsedFlags, apply_flags, parse_flags
@@ -30,13 +32,22 @@ from kubestow.editions import CORE
 from kubestow.editions.edition import Edition
 from kubestow.editions.options import EditionOptions, edition_options, with_named_lock
 from kubestow.errors import ConfigError
+from kubestow.files.reading import read_file
 
 PROGRAM: Final = "kube-scheduler"
 
 # How many minor versions back the oldest is that can be emulated.
 _EMULATED_MINORS: Final = 3
 _TLS_VERSIONS: Final = ("", "VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
-_METRIC_LABEL: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*,[a-zA-Z_][a-zA-Z0-9_]*")
+_METRIC: Final = "[a-zA-Z_:][a-zA-Z0-9_:]*"
+_LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
+_LABEL_KEY: Final = re.compile(f"{_METRIC},{_LABEL}")
+_LABEL_KEYS_EXPECTED: Final = (
+    f'must have keys with format `metricName,labelName` where metricName matches "{_METRIC}" and '
+    f'labelName matches "{_LABEL}"'
+)
+_LABELS: Final = "metrics.allowListMapping"
+_MANIFEST: Final = "metrics.allowListMappingManifest"
 
 
 class RequestedText(NamedTuple):
@@ -190,7 +201,9 @@ def parse_options(
         serving=ServingOptions.of(flags),
         authentication=AuthenticationOptions.of(flags),
         authorization=AuthorizationOptions.of(flags),
-        metrics=MetricsOptions.of(flags),
+        metrics=msgspec.structs.replace(
+            MetricsOptions.of(flags), allowed_labels=_allowed_labels(flags)
+        ),
         logging=logging,
         config_file=flags.text("config"),
         write_config_to=flags.text("write-config-to"),
@@ -344,26 +357,67 @@ def _authentication_errors(flags: ParsedFlags) -> list[str]:
     ]
 
 
+def _allowed_labels(flags: ParsedFlags) -> Mapping[str, str]:
+    """`metric,label` → the values it may have, of the flag or of the file that one names.
+
+    Raises ConfigError if the file cannot be used.
+    """
+    path = flags.text("allow-metric-labels-manifest")
+    return _read_manifest(path) if path else flags.pairs("allow-metric-labels")
+
+
 def _metrics_errors(flags: ParsedFlags, edition: Edition) -> list[str]:
     errors: list[str] = []
     previous = f"1.{edition.minor - 1}"
     version = flags.text("show-hidden-metrics-for-version")
     if version not in ("", previous):
-        errors.append(
-            "--show-hidden-metrics-for-version must be omitted or have the value "
-            f"'{previous}'. Only the previous minor version is allowed"
-        )
-    labels = flags.pairs("allow-metric-labels")
-    if any(not _METRIC_LABEL.fullmatch(key) for key in labels):
-        errors.append(
-            "--allow-metric-labels must have a list of kv pair with format "
-            "`metricName,labelName=labelValue, labelValue,...`"
-        )
-    if labels and flags.text("allow-metric-labels-manifest"):
-        errors.append(
-            "--allow-metric-labels and --allow-metric-labels-manifest are mutually exclusive"
-        )
+        rule = f"must be omitted or have the value '{previous}'; only the previous minor version is"
+        errors.append(invalid("metrics.showHiddenMetricsForVersion", version, f"{rule} allowed"))
+    names = flags.texts("disabled-metrics")
+    wrong = next((name for name in names if not re.fullmatch(_METRIC, name)), None)
+    if wrong is not None:
+        rule = f'must be fully qualified metric names matching "^{_METRIC}$", got "{wrong}"'
+        errors.append(invalid("metrics.disabledMetrics", list(names), rule))
+    labels, path = flags.pairs("allow-metric-labels"), flags.text("allow-metric-labels-manifest")
+    if not _are_label_keys(labels):
+        errors.append(invalid(_LABELS, labels, _LABEL_KEYS_EXPECTED))
+    if path:
+        try:
+            _read_manifest(path)
+        except ConfigError as error:
+            errors.append(str(error))
+    if labels and path:
+        both = {"allowListMapping": labels, "allowListMappingManifest": path}
+        rule = "cannot specify both allowListMapping and allowListMappingManifest"
+        errors.append(invalid("metrics", both, rule))
     return errors
+
+
+def _read_manifest(path: str) -> dict[str, str]:
+    try:
+        value: Any = read_document(read_file(path)).value
+    except OSError as error:
+        reason = f"open {path}: {(error.strerror or str(error)).lower()}"
+        detail = f"failed to read allow list manifest: {reason}"
+        raise ConfigError(invalid(_MANIFEST, path, detail)) from error
+    except ConfigError as error:
+        detail = f"failed to parse allow list manifest: {error}"
+        raise ConfigError(invalid(_MANIFEST, path, detail)) from error
+    found: dict[str, Any] = dict(value) if is_map(value) else {}
+    if (value is not None and not is_map(value)) or any(
+        not isinstance(each, str) for each in found.values()
+    ):
+        detail = "failed to parse allow list manifest: expected a map of texts"
+        raise ConfigError(invalid(_MANIFEST, path, detail))
+    if not _are_label_keys(found):
+        rule = invalid(_MANIFEST, found, _LABEL_KEYS_EXPECTED)
+        detail = f"invalid allow list mapping in manifest: [{rule}]"
+        raise ConfigError(invalid(_MANIFEST, path, detail))
+    return found
+
+
+def _are_label_keys(labels: Mapping[str, str]) -> bool:
+    return all(map(_LABEL_KEY.fullmatch, labels))
 
 
 def _logging_errors(options: LoggingOptions, flags: ParsedFlags, gates: FeatureGates) -> list[str]:
