@@ -387,6 +387,15 @@ class PretendedPage:
     async def _stop(self) -> None:
         self._hub.close()
         await self._runner.cleanup()
+        # The browser may connect or read slowly in this moment: a connection that was just accepted
+        # is a task, and one that has something to send is closed later than its loop.
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        for transport in [*vars(self._loop)["_transports"].values()]:
+            transport.abort()
+        await asyncio.sleep(0)
 
     async def _state(self, _: web.Request) -> web.StreamResponse:
         return json_answer(self.cluster.state())
